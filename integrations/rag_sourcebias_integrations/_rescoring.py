@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from rag_sourcebias.answers.measure import StyleAdjustment
+from rag_sourcebias.answers.measure import StyleAdjustment, cosine_similarities
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Encoder, Rescorer
 from rag_sourcebias.core.tags import TagStore, from_metadata
@@ -103,6 +103,14 @@ def adjustable(
     if isinstance(embeddings, ours):  # type: ignore[arg-type] # a class
         adjustment.check_encoder(_fingerprint(embeddings))
     return embeddings
+
+
+def adjusted(
+    adjustment: StyleAdjustment, text: str, vectors: Sequence[Sequence[float]]
+) -> tuple[float, float, float]:
+    """Return cosine, offset and score of a text, from its vector and that of its reference."""
+    cosine, offset, score = adjustment.adjust([text], cosine_similarities(vectors[:1], vectors[1:]))
+    return float(cosine[0]), float(offset[0]), float(score[0])
 
 
 def _fingerprint(encoder: Any) -> str:  # noqa: ANN401

@@ -34,7 +34,7 @@ NODES = {
     "measure": 6077,
     "monitor": 37177,
     "neural": 11870,
-    "observe": 6227,
+    "observe": 6097,
     "pairs": 21357,
     "report": 12911,
     "retrieval": 7543,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2969,
     "testing": 3005,
     ".": 3859,
-    "integrations": 29430,
+    "integrations": 29221,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -680,15 +680,25 @@ def verify_vectors(
         if not ids:
             continue
         found = copy.get(ids=ids, include=["documents", "metadatas", "embeddings"])
-        ids = found["ids"]
-        again = np.stack(function(texts_of(found, ids)))
-        wrong = far_apart(again, np.asarray(found["embeddings"]), CLOSE)
-        if wrong.any():
+        if wrong := misfits(found, function):
             raise DataError(
-                f"document {ids[int(wrong.argmax())]!r} is encoded to another vector than the copy "
+                f"document {wrong[0]!r} is encoded to another vector than the copy "
                 f"holds; does the encoder {function.encoder.name!r} give the same vector twice? "
                 f"Delete the collection {copy.name!r} to start again"
             )
+
+
+def misfits(page: Page, function: Callable[[list[str]], Any]) -> list[str]:
+    """Ids of a few documents of a page whose vectors are not those that a function gives."""
+    ids = sample_of(page)
+    if not ids:
+        return []
+    again = np.asarray(function(texts_of(page, ids)), np.float32)
+    held = StoredVectors().vectors(page, ids)
+    if again.shape != held.shape:
+        return ids
+    wrong = far_apart(again, held, CLOSE)
+    return [doc_id for doc_id, bad in zip(ids, wrong, strict=True) if bad]
 
 
 def sample_of(page: Mapping[str, Any]) -> list[str]:

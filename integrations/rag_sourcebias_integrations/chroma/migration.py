@@ -39,6 +39,7 @@ from rag_sourcebias_integrations.chroma.carry import (
     far_apart,
     ledger_name,
     make_equal,
+    misfits,
     opened,
     sample_of,
     texts_of,
@@ -479,12 +480,7 @@ def _move_usurper(client: Any, name: str, progress: Progress, ledger: Ledger) ->
 def _check_embeds(collection: Any, function: Callable[[list[str]], Any]) -> None:  # noqa: ANN401
     """Refuse a function that does not give the vectors that a collection holds."""
     page = collection.get(limit=100, include=["documents", "metadatas", "embeddings"])
-    ids = sample_of(page)
-    if not ids:
-        return
-    again = np.asarray(function(texts_of(page, ids)), np.float32)
-    held = StoredVectors().vectors(page, ids)
-    if again.shape != held.shape or far_apart(again, held, CLOSE).any():
+    if misfits(page, function):
         raise DataError(
             f"{function!r:.80} does not give the vectors that collection {collection.name!r} "
             "holds; give what embedded it: roll_back(encoder=…)"

@@ -12,8 +12,9 @@ from chromadb.api import AsyncClientAPI, ClientAPI
 from chromadb.api.models.AsyncCollection import AsyncCollection
 
 from rag_sourcebias.observe.events import guarded
-from rag_sourcebias.observe.patching import Patch, inside, outermost_of
+from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Recorder
+from rag_sourcebias_integrations._recording import inside, recorded
 
 # From what a Chroma query returns to ids, metadata and scores, one ranking per query vector.
 
@@ -228,22 +229,18 @@ def _argument(
 
 def _observed_search(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
     """Observe ``search``: tags come from the metadata that is selected, or from a tag store."""
-
-    @contextmanager
-    def recorded(collection: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
-        found: list[Any] = []
-        with outermost_of(patch.observers_of(collection)) as recorders:
-            yield found
-        for recorder in recorders:
-            with guarded(recorder.dropped, "result could not be read"):
-                searches = args[0] if args else kwargs.get("searches")
-                _record_search(recorder, collection, searches, found[0])
-
-    return inside(method, recorded)
+    return recorded(method, patch.observers_of, _record_search)
 
 
-def _record_search(recorder: Recorder, collection: Any, searches: Any, result: Any) -> None:  # noqa: ANN401
+def _record_search(
+    recorder: Recorder,
+    collection: Any,  # noqa: ANN401
+    result: Any,  # noqa: ANN401
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
     """Record each search that ranks; one without a rank only filters."""
+    searches = args[0] if args else kwargs.get("searches")
     asked = searches if isinstance(searches, list) else [searches]
     for index, (search, ids) in enumerate(zip(asked, result["ids"], strict=True)):
         if search.to_dict().get("rank"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import sys
@@ -11,11 +10,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 from operator import attrgetter
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 from weakref import finalize
 
-from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, BaseRunManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseRunManager
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.base import RunnableBindingBase
@@ -30,9 +29,10 @@ from rag_sourcebias.observe.events import (
     listed,
     named,
 )
-from rag_sourcebias.observe.patching import Patch, inside, outermost_of
+from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
 from rag_sourcebias.observe.runs import place
+from rag_sourcebias_integrations._recording import inside, outermost_of, recorded
 
 # LangChain documents to what a recorder takes.
 
@@ -94,6 +94,7 @@ class Watch:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.retrieval = recorder.retrieval
+        self.dropped = recorder.dropped
         self.stopped = False
 
     def record(
@@ -103,27 +104,22 @@ class Watch:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> None:
-        """Record what ``invoke(input, config=None, **kwargs)`` returned; never raises."""
+        """Record what ``invoke(input, config=None, **kwargs)`` returned."""
         if self.stopped:
             return
-        try:
-            query = args[0] if args else kwargs["input"]
-            config = args[1] if len(args) > 1 else kwargs.get("config")
-            name = (config.get("run_name") if config else None) or retriever.name
-            of_store = isinstance(retriever, VectorStoreRetriever)
-            store = retriever.vectorstore.__class__.__name__ if of_store else None
-            labels = self.recorder.labels_beside(
+        query = args[0] if args else kwargs["input"]
+        config = args[1] if len(args) > 1 else kwargs.get("config")
+        name = (config.get("run_name") if config else None) or retriever.name
+        of_store = isinstance(retriever, VectorStoreRetriever)
+        store = retriever.vectorstore.__class__.__name__ if of_store else None
+        record_documents(
+            self.recorder,
+            documents,
+            query=query if isinstance(query, str) else None,
+            labels=self.recorder.labels_beside(
                 {"retriever": name or type(retriever).__name__, "store": store}
-            )
-        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-            self.recorder.dropped.add("result could not be read", error=error)
-        else:
-            record_documents(
-                self.recorder,
-                documents,
-                query=query if isinstance(query, str) else None,
-                labels=labels,
-            )
+            ),
+        )
 
 
 # The methods through which every query passes, batches and streams as well.
@@ -131,15 +127,7 @@ _ASK = ("invoke", "ainvoke")
 
 
 def _asked(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
-    @contextmanager
-    def recorded(retriever: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
-        found: list[Any] = []
-        with outermost_of(_others(retriever, patch.observers_of(retriever))) as watches:
-            yield found
-        for watch in watches:
-            watch.record(retriever, found[0], args, kwargs)
-
-    return inside(method, recorded)
+    return recorded(method, lambda one: _others(one, patch.observers_of(one)), Watch.record)
 
 
 def _others(retriever: Any, watches: Sequence[Watch]) -> Sequence[Watch]:  # noqa: ANN401
@@ -164,13 +152,8 @@ def _on_stack(key: int) -> bool:
     return False
 
 
-_start_llm = inspect.unwrap(AsyncCallbackManager.on_llm_start).__code__
 _STORE = "ls_vector_store_provider"
-_LLM_START = (  # with the comprehensions inside, which are functions in Python 3.11
-    _start_llm,
-    *(inner for inner in _start_llm.co_consts if isinstance(inner, CodeType)),
-)
-_LLM_START_IDS = frozenset(map(id, _LLM_START))  # equality of code costs ten times as much
+_LLM_START = "AsyncCallbackManager.on_llm_start"  # also what its comprehensions begin with
 
 
 class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
@@ -242,7 +225,7 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
         Except for who asks for ``on_llm_start``: where one handler runs inline, LangChain's
         asynchronous start of a language model tells no other one (langchain-core 1.0 to 1.7).
         """
-        return id(sys._getframe(1).f_code) not in _LLM_START_IDS
+        return not sys._getframe(1).f_code.co_qualname.startswith(_LLM_START)
 
     @property
     def ignore_chain(self) -> bool:
@@ -407,7 +390,7 @@ _SEARCHES = re.compile(
 
 def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:
     @contextmanager
-    def recorded(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+    def block(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         found: list[Any] = []
         observers = [one for one in patch.observers_of(store) if isinstance(one, Recorder)]
         with searching() as scores, outermost_of(observers) as recorders:
@@ -425,7 +408,7 @@ def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Callable[.
                     labels=recorder.labels_beside({"store": store.__class__.__name__}),
                 )
 
-    return inside(method, recorded)
+    return inside(method, block)
 
 
 # Instrument a LangChain retriever or vector store in place, or all of the process.

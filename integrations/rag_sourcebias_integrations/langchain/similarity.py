@@ -6,11 +6,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.utils import pre_init
 from pydantic import PrivateAttr
 
-from rag_sourcebias.answers.measure import StyleAdjustment, cosine_similarities
+from rag_sourcebias.answers.measure import StyleAdjustment
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias_integrations._require import require
-from rag_sourcebias_integrations._rescoring import adjustable
+from rag_sourcebias_integrations._rescoring import adjustable, adjusted
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 
 require(
@@ -103,8 +103,5 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
         return self._scored(texts[0], await self.embeddings.aembed_documents(texts))
 
     def _scored(self, prediction: str, vectors: list[list[float]]) -> dict[str, Any]:
-        cosine = cosine_similarities([vectors[0]], [vectors[1]])
-        similarity, offset, score = (
-            float(x[0]) for x in self._adjustment.adjust([prediction], cosine)
-        )
+        similarity, offset, score = adjusted(self._adjustment, prediction, vectors)
         return {"score": 1 - score, "raw_score": 1 - similarity, "style_offset": offset}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import BaseDocumentTransformer
@@ -13,18 +13,12 @@ from langchain_core.vectorstores import VectorStore
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metadata
-from rag_sourcebias.observe.events import DroppedEvents, guarded, text_id
+from rag_sourcebias.observe.events import DroppedEvents, guarded
 from rag_sourcebias.tagging.documents import Tagger, tag_documents
 from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.langchain.observe import ids_of
 
 # Tag LangChain documents: into the metadata of copies, or into a sidecar.
-
-
-def tagged_metadata(metadata: Mapping[str, Any], tags: DocTags) -> dict[str, Any]:
-    """Return a copy of the metadata that holds these tags in place of older ones."""
-    kept = {key: value for key, value in metadata.items() if key not in METADATA_KEYS}
-    return {**kept, **to_metadata(tags)}
 
 
 class SafeTagger:
@@ -61,6 +55,16 @@ class SafeTagger:
             ((_, tags),) = tag_documents([(doc_id, text, metadata)], self.taggers)
             return tags
         return UNKNOWN
+
+    def tagged(self, document: Any, doc_id: str | None = None) -> Any:  # noqa: ANN401
+        """Return a copy of a document with its tags; the document itself where none is known."""
+        name = doc_id or ids_of([document])[0]
+        tags = self.tags(name, document.page_content, document.metadata)
+        if tags == UNKNOWN:
+            return document
+        # These tags in place of older ones.
+        kept = {k: value for k, value in document.metadata.items() if k not in METADATA_KEYS}
+        return document.model_copy(update={"metadata": {**kept, **to_metadata(tags)}})
 
     def keep(self, rows: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
         """Tag documents (id, text, metadata) into the store."""
@@ -120,17 +124,10 @@ class SourceTagger(BaseDocumentTransformer):
     def transform_documents(self, documents: Sequence[Any], **kwargs: Any) -> list[Any]:  # noqa: ANN401, ARG002
         """Return the documents, tagged."""
         if self._tagger.store is None:
-            return [self._tagged(document) for document in documents]
+            return [self._tagger.tagged(document) for document in documents]
         found = zip(ids_of(documents), documents, strict=True)
         self._tagger.keep([(doc_id, d.page_content, d.metadata) for doc_id, d in found])
         return list(documents)
-
-    def _tagged(self, document: Any) -> Any:  # noqa: ANN401
-        (doc_id,) = ids_of([document])
-        tags = self._tagger.tags(doc_id, document.page_content, document.metadata)
-        if tags == UNKNOWN:
-            return document
-        return document.model_copy(update={"metadata": tagged_metadata(document.metadata, tags)})
 
 
 # A vector store that tags what is added to it.
@@ -201,48 +198,24 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         """The embeddings of the store."""
         return self.store.embeddings
 
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        **kwargs: Any,  # noqa: ANN401
-    ) -> list[str]:
-        """Tag texts and add them."""
-        several = list(texts)
-        tagged = self._tagged_texts(several, metadatas, kwargs.get("ids"))
-        added: list[str] = self.store.add_texts(several, tagged, **kwargs)
-        self._keep(added, several, metadatas)
-        return added
-
-    async def aadd_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        **kwargs: Any,  # noqa: ANN401
-    ) -> list[str]:
-        """Tag texts, on a thread, and add them."""
-        several = list(texts)
-        tagged = await asyncio.to_thread(self._tagged_texts, several, metadatas, kwargs.get("ids"))
-        added: list[str] = await self.store.aadd_texts(several, tagged, **kwargs)
-        await asyncio.to_thread(self._keep, added, several, metadatas)
-        return added
+    # By way of add_documents.
+    add_texts = VectorStore.add_texts
+    aadd_texts = VectorStore.aadd_texts
 
     def add_documents(self, documents: list[Any], **kwargs: Any) -> list[str]:  # noqa: ANN401
         """Tag documents and add them."""
         several = list(documents)
-        tagged = self._tagged_documents(several, kwargs.get("ids"))
+        tagged = self._tagged(several, kwargs.get("ids"))
         added: list[str] = self.store.add_documents(tagged, **kwargs)
-        self._keep(added, [d.page_content for d in several], [d.metadata for d in several])
+        self._keep(added, several)
         return added
 
     async def aadd_documents(self, documents: list[Any], **kwargs: Any) -> list[str]:  # noqa: ANN401
         """Tag documents, on a thread, and add them."""
         several = list(documents)
-        tagged = await asyncio.to_thread(self._tagged_documents, several, kwargs.get("ids"))
+        tagged = await asyncio.to_thread(self._tagged, several, kwargs.get("ids"))
         added: list[str] = await self.store.aadd_documents(tagged, **kwargs)
-        texts = [d.page_content for d in several]
-        metadatas = [d.metadata for d in several]
-        await asyncio.to_thread(self._keep, added, texts, metadatas)
+        await asyncio.to_thread(self._keep, added, several)
         return added
 
     def as_retriever(self, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -270,45 +243,13 @@ class TaggedVectorStore(_Forwarding, VectorStore):
             raise AttributeError(name)
         return getattr(store, name)
 
-    def _tagged_texts(
-        self,
-        texts: Sequence[str],
-        metadatas: Sequence[Mapping[str, Any]] | None,
-        ids: Sequence[str | None] | None,
-    ) -> Any:  # noqa: ANN401
-        if self._tagger.store is not None:
-            return metadatas
-        known = ids or [None] * len(texts)
-        given = metadatas or [{} for _ in texts]
-        tags = [
-            self._tagger.tags(doc_id or text_id(text), text, metadata or {})
-            for doc_id, text, metadata in zip(known, texts, given, strict=False)
-        ]
-        if len(tags) != len(texts) or len(given) != len(texts) or set(tags) <= {UNKNOWN}:
-            return metadatas  # numbers that do not match are for the store to refuse
-        return [
-            metadata if tag == UNKNOWN else tagged_metadata(metadata or {}, tag)
-            for metadata, tag in zip(given, tags, strict=True)
-        ]
+    def _tagged(self, documents: list[Any], ids: Sequence[str | None] | None) -> list[Any]:
+        # ids that are not as many are for the store to refuse
+        if self._tagger.store is not None or (ids and len(ids) != len(documents)):
+            return documents
+        found = zip(documents, ids or [None] * len(documents), strict=True)
+        return [self._tagger.tagged(document, doc_id) for document, doc_id in found]
 
-    def _tagged_documents(
-        self, documents: Sequence[Any], ids: Sequence[str | None] | None
-    ) -> list[Any]:
-        texts = [d.page_content for d in documents]
-        metadatas = [d.metadata for d in documents]
-        tagged = self._tagged_texts(texts, metadatas, ids or [d.id for d in documents])
-        return [
-            document
-            if metadata is document.metadata
-            else document.model_copy(update={"metadata": metadata})
-            for document, metadata in zip(documents, tagged, strict=True)
-        ]
-
-    def _keep(
-        self,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        metadatas: Sequence[Mapping[str, Any]] | None,
-    ) -> None:
-        rows = zip(ids or (), texts, metadatas or [{} for _ in texts], strict=False)
-        self._tagger.keep(list(rows))
+    def _keep(self, ids: Sequence[str], documents: Sequence[Any]) -> None:
+        known = zip(ids or (), documents, strict=False)
+        self._tagger.keep([(doc_id, d.page_content, d.metadata) for doc_id, d in known])

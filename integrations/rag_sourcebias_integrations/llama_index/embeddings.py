@@ -15,13 +15,13 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from pydantic import PrivateAttr
 
-from rag_sourcebias.answers.measure import StyleAdjustment, cosine_similarities
+from rag_sourcebias.answers.measure import StyleAdjustment
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Rescorer
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import DroppedEvents, guarded
 from rag_sourcebias_integrations._require import require_encoder
-from rag_sourcebias_integrations._rescoring import adjustable, check_rescorer, rescored
+from rag_sourcebias_integrations._rescoring import adjustable, adjusted, check_rescorer, rescored
 from rag_sourcebias_integrations.llama_index.observe import query_text
 
 # An encoder of this library as LlamaIndex's embedding model.
@@ -151,10 +151,7 @@ class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
             missing = "response" if response is None else "reference"
             raise DataError(f"{missing} is missing; both response and reference are compared")
         vectors = await self._embed_model.aget_text_embedding_batch([response, reference])
-        cosine = cosine_similarities([vectors[0]], [vectors[1]])
-        similarity, offset, score = (
-            float(x[0]) for x in self._adjustment.adjust([response], cosine)
-        )
+        similarity, offset, score = adjusted(self._adjustment, response, vectors)
         return AdjustedResult(
             query=query,
             contexts=contexts,

@@ -1,8 +1,7 @@
 """Observe LlamaIndex through its dispatcher; try another retriever on live queries."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -24,9 +23,10 @@ from pydantic import PrivateAttr
 
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import MetadataTags, guarded, listed
-from rag_sourcebias.observe.patching import Patch, inside, outermost_of
+from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
+from rag_sourcebias_integrations._recording import recorded
 from rag_sourcebias_integrations._require import require_kind
 
 # LlamaIndex results as the core records them: ids, scores and tags of nodes.
@@ -153,7 +153,7 @@ def _belongs(instance: Any, target: Any) -> bool:  # noqa: ANN401
 _reranked: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
 
 #: Keys of ``instrument_tags({...})`` that become labels. Others may name a user or a request.
-LABEL_TAGS = ("collection", "route", "tenant")
+_LABEL_TAGS = ("collection", "route", "tenant")
 
 
 class SourceBiasEventHandler(BaseEventHandler):
@@ -177,15 +177,11 @@ class SourceBiasEventHandler(BaseEventHandler):
     reranks : bool
         Also record the list of each ``ReRankEndEvent`` outside retrievers, as an event of its own
         with the label ``stage="rerank"``. Which postprocessors emit them is their choice.
-    label_tags : tuple of str
-        Keys of ``instrument_tags`` that become labels where their value is text. They must have
-        few different values: no user, no request.
     """
 
     _recorder: Recorder = PrivateAttr()
     _spans: SourceBiasSpanHandler | None = PrivateAttr()
     _reranks: bool = PrivateAttr()
-    _label_tags: tuple[str, ...] = PrivateAttr()
 
     def __init__(
         self,
@@ -193,13 +189,11 @@ class SourceBiasEventHandler(BaseEventHandler):
         *,
         spans: SourceBiasSpanHandler | None = None,
         reranks: bool = False,
-        label_tags: tuple[str, ...] = LABEL_TAGS,
     ) -> None:
         super().__init__()
         self._recorder = recorder
         self._spans = spans
         self._reranks = reranks
-        self._label_tags = tuple(label_tags)
 
     @classmethod
     def class_name(cls) -> str:
@@ -238,7 +232,7 @@ class SourceBiasEventHandler(BaseEventHandler):
     def _record(self, event: Any, query: Any, labels: Mapping[str, str]) -> None:  # noqa: ANN401
         recorder = self._recorder
         with guarded(recorder.dropped, "tags could not be read"):
-            chosen = {key: event.tags.get(key) for key in self._label_tags}
+            chosen = {key: event.tags.get(key) for key in _LABEL_TAGS}
             labels = {**chosen, **labels}
         labels = recorder.labels_beside(labels)
         record_nodes(recorder, event.nodes, query=query, labels=labels)
@@ -248,24 +242,21 @@ class SourceBiasEventHandler(BaseEventHandler):
 
 
 def _observed_query(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
-    @contextmanager
-    def recorded(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
-        found: list[Any] = []
-        with outermost_of(patch.observers_of(store)) as recorders:
-            yield found
-        for recorder in recorders:
-            with guarded(recorder.dropped, "result could not be read"):
-                query = args[0] if args else kwargs.get("query")
-                _record_stored(recorder, store, query, found[0])
-
-    return inside(method, recorded)
+    return recorded(method, patch.observers_of, _record_stored)
 
 
-def _record_stored(recorder: Recorder, store: Any, query: Any, result: Any) -> None:  # noqa: ANN401
+def _record_stored(
+    recorder: Recorder,
+    store: Any,  # noqa: ANN401
+    result: Any,  # noqa: ANN401
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
     """Record a ``VectorStoreQueryResult``; stores that keep no texts return ids only."""
+    query = args[0] if args else kwargs.get("query")
     nodes, ids, scores = result.nodes, result.ids, result.similarities
     labels = recorder.labels_beside({"store": store.__class__.__name__})
-    text = query_text(query) if query is not None else ""
+    text = query_text(query)
     if nodes is None:
         recorder.record(listed(ids or ()), scores=scores or None, query=text, labels=labels)
         return

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -113,35 +112,3 @@ def _family(kind: type) -> Iterator[type]:
     each: type
     for each in type.__subclasses__(kind):
         yield from _family(each)
-
-
-# A replacement whose calls lie inside a block.
-
-
-Block = Callable[[Any, tuple[Any, ...], dict[str, Any]], AbstractContextManager[list[Any]]]
-"""From an object and the arguments of a call to a block, to whose list the result is added."""
-
-
-def inside(method: Callable[..., Any], block: Block) -> Callable[..., Any]:
-    """Return a method of the same kind, plain or ``async``, each call of which is in a block."""
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with block(self, args, kwargs) as found:
-            found.append(method(self, *args, **kwargs))
-        return found[0]
-
-    @wraps(method)
-    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with block(self, args, kwargs) as found:
-            found.append(await method(self, *args, **kwargs))
-        return found[0]
-
-    return call_async if inspect.iscoroutinefunction(method) else call
-
-
-@contextmanager
-def outermost_of(recorders: Iterable[Any]) -> Iterator[list[Any]]:
-    """Stand around a call; give those of the recorders by whom it is to be recorded."""
-    with ExitStack() as stack:
-        yield [one for one in recorders if stack.enter_context(one.retrieval())]

@@ -1,0 +1,66 @@
+"""Replacements of methods whose outermost calls are recorded."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+
+from rag_sourcebias.observe.events import guarded
+
+Block = Callable[[Any, tuple[Any, ...], dict[str, Any]], AbstractContextManager[list[Any]]]
+"""From an object and the arguments of a call to a block, to whose list the result is added."""
+
+
+def inside(method: Callable[..., Any], block: Block) -> Callable[..., Any]:
+    """Return a method of the same kind, plain or ``async``, each call of which is in a block."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with block(self, args, kwargs) as found:
+            found.append(method(self, *args, **kwargs))
+        return found[0]
+
+    @wraps(method)
+    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with block(self, args, kwargs) as found:
+            found.append(await method(self, *args, **kwargs))
+        return found[0]
+
+    return call_async if inspect.iscoroutinefunction(method) else call
+
+
+@contextmanager
+def outermost_of(recorders: Iterable[Any]) -> Iterator[list[Any]]:
+    """Stand around a call; give those of the recorders by whom it is to be recorded."""
+    with ExitStack() as stack:
+        yield [one for one in recorders if stack.enter_context(one.retrieval())]
+
+
+def recorded(
+    method: Callable[..., Any],
+    observers_of: Callable[[Any], Iterable[Any]],
+    record: Callable[[Any, Any, Any, tuple[Any, ...], dict[str, Any]], None],
+) -> Callable[..., Any]:
+    """Return a method of which each outermost call is recorded.
+
+    Parameters
+    ----------
+    method : function
+        Plain or ``async``.
+    observers_of : callable
+        From an object to those that record its calls now: recorders, or what stands before them.
+    record : callable
+        Of one of these, the object, the result and the arguments; what it raises is counted.
+    """
+
+    @contextmanager
+    def block(obj: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[list[Any]]:  # noqa: ANN401
+        found: list[Any] = []
+        with outermost_of(observers_of(obj)) as recorders:
+            yield found
+        for recorder in recorders:
+            with guarded(recorder.dropped, "result could not be read"):
+                record(recorder, obj, found[0], args, kwargs)
+
+    return inside(method, block)
