@@ -38,6 +38,13 @@ def t_quantile(probability: float, degrees: float) -> float:
     return float(stdtrit(degrees, probability))
 
 
+def t_p_value(statistic: float, degrees: float) -> float:
+    """Two-sided p-value of a t statistic."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(degrees, -abs(statistic)))
+
+
 def beta_quantile(probability: float, a: float, b: float) -> float:
     """Quantile of the beta distribution."""
     from scipy.special import betaincinv

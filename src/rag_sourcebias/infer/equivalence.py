@@ -321,7 +321,6 @@ def delta_change_interval(
     >>> print(delta_change_interval(h, h, h, h))
     0 [0, 0] (95%, no query changed, n = 60)
     """
-    check_level(confidence_level)
     before, after = _pairs(h_before, l_before, h_after, l_after)
     n = before.n
     _require_queries(InferCode.FEW_QUERIES, n)

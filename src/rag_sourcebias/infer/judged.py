@@ -11,12 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    as_generator,
+    check_level,
+    require_one_of,
+)
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import beta_quantile, normal_quantile, t_quantile
+from rag_sourcebias.infer.decide import beta_quantile, t_quantile
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import bootstrap_interval, spread_values, t_interval, wilson_ends
+from rag_sourcebias.infer.means import (
+    bootstrap_interval,
+    spread_values,
+    t_around,
+    t_interval,
+    wilson_ends,
+)
 from rag_sourcebias.infer.samples import (
     Design,
     JudgedSample,
@@ -433,23 +445,24 @@ def _require_two(human: FloatArray, pool: FloatArray) -> None:
 
 def ppi_result(
     estimate: float,
-    half: float,
+    variance: float,
+    degrees: float,
     *,
-    confidence_level: float,
+    level: float,
     method: Finding,
-    target: str,
     human: FloatArray,
     judge: FloatArray,
     n_pool: int,
     assumptions: tuple[InferCode, ...],
+    target: str = "population",
     notes: tuple[Finding, ...] = (),
 ) -> Interval:
     """Build the interval around an estimate."""
-    return Interval(
-        estimate=estimate,
-        lower=estimate - half,
-        upper=estimate + half,
-        confidence_level=confidence_level,
+    return t_around(
+        estimate,
+        math.sqrt(variance),
+        degrees,
+        level=level,
         method=method,
         target=target,
         n_labeled=len(human),
@@ -510,12 +523,11 @@ def ppi_interval(
         variance = spread * (1 / n - 1 / (n + n_pool))
     else:
         variance = spread * (1 / n + 1 / n_pool)
-    probability = 0.5 + confidence_level / 2
-    quantile = normal_quantile(probability) if normal else t_quantile(probability, n - 1)
     return ppi_result(
         estimate,
-        quantile * math.sqrt(variance),
-        confidence_level=confidence_level,
+        variance,
+        math.inf if normal else n - 1,
+        level=confidence_level,
         method=InferCode.PPI_TUNED(power=power) if tuned else InferCode.PPI(power=power),
         target=target,
         human=human,
@@ -583,10 +595,10 @@ def crossfit_ppi_interval(
     variance = float(level.var(ddof=1)) / n + weight**2 * float(pool.var(ddof=1)) / n_pool
     return ppi_result(
         estimate,
-        t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(variance),
-        confidence_level=confidence_level,
+        variance,
+        n - 1,
+        level=confidence_level,
         method=InferCode.PPI_CROSSFIT(power=weight),
-        target="population",
         human=human,
         judge=judge,
         n_pool=n_pool,
@@ -623,10 +635,10 @@ def paper_ppi_interval(
     variance = error.var(ddof=1) / len(error) + everything.var(ddof=1) / len(everything)
     return ppi_result(
         float(everything.mean() + error.mean()),
-        normal_quantile(0.5 + confidence_level / 2) * math.sqrt(float(variance)),
-        confidence_level=confidence_level,
+        float(variance),
+        math.inf,
+        level=confidence_level,
         method=InferCode.PPI_PAPER(),
-        target="population",
         human=human,
         judge=judge,
         n_pool=len(everything) - len(human),
@@ -826,8 +838,7 @@ def mean_interval(
     """
     check_level(confidence_level)
     check_target(target)
-    if method not in get_args(Method):
-        raise DataError(f"method {method!r} is not one of {', '.join(get_args(Method))}")
+    require_one_of("method", method, get_args(Method))
     sample = _combined(y, yhat, yhat_unlabeled, design)
     if method in ("regression", "labels"):
         return default_interval(sample, method, target, confidence_level, bounds)
@@ -926,7 +937,6 @@ def difference_interval(
         values is not known.
     """
     sample = two_columns(y, yhat, yhat_unlabeled, design)
-    check_level(confidence_level)
     check_target(target)
     gaps = replace(
         sample,
@@ -1175,7 +1185,6 @@ def judged_relative_delta_interval(
         With fewer than 10 labelled queries, or no human-judged relevant document at all.
     """
     sample = two_columns(y, yhat, yhat_unlabeled, design)
-    check_level(confidence_level)
     check_target(target)
     if not sample.y.any():
         raise InsufficientDataError(
@@ -1316,7 +1325,6 @@ def compare_systems(
         below 30: of that many, some would be wrong too often.
     """
     sample = JudgedSample.build(y, yhat, yhat_unlabeled)
-    check_level(confidence_level)
     check_target(target)
     first, second = _pairs(sample, baseline)
     fit = _fit(sample, target)

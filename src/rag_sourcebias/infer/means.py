@@ -45,21 +45,47 @@ def t_interval(
     >>> print(t_interval([3.0, 5.0, 4.0, 6.0]))
     4.5 [2.446, 6.554] (95%, labels alone (t), n = 4)
     """
-    check_level(confidence_level)
     values = spread_values(y)
     n = len(values)
     error = values.std(ddof=1) / math.sqrt(n) * math.sqrt(max(1 - fraction_labeled, 0.0))
-    half = t_quantile(0.5 + confidence_level / 2, n - 1) * float(error)
-    mean = float(values.mean())
-    return Interval(
-        estimate=mean,
-        lower=mean - half,
-        upper=mean + half,
-        confidence_level=confidence_level,
+    return t_around(
+        float(values.mean()),
+        float(error),
+        n - 1,
+        level=confidence_level,
         method=InferCode.LABELS_T(),
         target="pool" if fraction_labeled else "population",
         n_labeled=n,
         assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.MEAN_NORMAL()),
+    )
+
+
+def t_around(
+    estimate: float,
+    error: float,
+    degrees: float,
+    *,
+    level: float,
+    **about: Any,  # noqa: ANN401 - fields of Interval
+) -> Interval:
+    """Return an interval of t quantiles to both sides of an estimate.
+
+    Parameters
+    ----------
+    error : float
+        Standard error.
+    degrees : float
+        Of freedom; infinite for quantiles of the normal distribution.
+    **about
+        Further fields of the interval.
+    """
+    half = t_quantile(0.5 + level / 2, degrees) * error
+    return Interval(
+        estimate=estimate,
+        lower=estimate - half,
+        upper=estimate + half,
+        confidence_level=level,
+        **about,
     )
 
 
@@ -94,7 +120,6 @@ def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.9
     Interval
         In [0, 1].
     """
-    check_level(confidence_level)
     if n < 1:
         raise InsufficientDataError(f"{n} trials: a proportion needs at least 1", n=int(n))
     if not 0 <= successes <= n:
@@ -139,7 +164,6 @@ def bootstrap_interval(
     InsufficientDataError
         With fewer than 2 values, or values that do not differ.
     """
-    check_level(confidence_level)
     values = spread_values(y)
     n, generator = len(values), as_generator(rng)
     means = np.empty(n_resamples)
@@ -199,28 +223,32 @@ def clustered_mean(
     InsufficientDataError
         If there are fewer than 2 clusters, or no bounds and no variation between clusters.
     """
-    check_level(confidence_level)
-    if bounds is not None:
-        found = bounded_mean(
-            values, clusters, bounds=bounds, information=information, one_sided=one_sided
-        )
-        estimate, (lower, upper) = found.estimate, found.ends(confidence_level)
-        g, code = len(found.numerator), InferCode.WEIGHTED_CLUSTERS
-    else:
+    assumptions = (InferCode.CLUSTERS_SAMPLED(),)
+    if bounds is None:
         _check_values(values)
-        estimate = float(values.mean())
-        error, g = _standard_error(values - estimate, clusters)
-        width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
-        lower, upper = estimate - width, estimate + width
-        code = InferCode.CLUSTERED_MEAN
+        mean = float(values.mean())
+        error, g = _standard_error(values - mean, clusters)
+        return t_around(
+            mean,
+            error,
+            g - 1,
+            level=confidence_level,
+            method=InferCode.CLUSTERED_MEAN(),
+            n_labeled=g,
+            assumptions=assumptions,
+        )
+    found = bounded_mean(
+        values, clusters, bounds=bounds, information=information, one_sided=one_sided
+    )
+    lower, upper = found.ends(confidence_level)
     return Interval(
-        estimate=estimate,
-        lower=min(lower, estimate),
-        upper=max(upper, estimate),
+        estimate=found.estimate,
+        lower=lower,
+        upper=upper,
         confidence_level=confidence_level,
-        method=code(),
-        n_labeled=g,
-        assumptions=(InferCode.CLUSTERS_SAMPLED(),),
+        method=InferCode.WEIGHTED_CLUSTERS(),
+        n_labeled=len(found.numerator),
+        assumptions=assumptions,
     )
 
 
@@ -269,19 +297,17 @@ def clustered_standardised_mean(
     InsufficientDataError
         If there are fewer than 2 clusters, or no variation between clusters.
     """
-    check_level(confidence_level)
     n = len(values)
     if n < 2 or not np.ptp(values) > 0:
         raise InsufficientDataError(InferCode.NO_SPREAD(n=n))
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     centred = (values - mean) / sd
     error, g = _standard_error(centred - mean / sd / 2 * (centred**2 - 1), clusters)
-    width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
-    return Interval(
-        estimate=mean / sd,
-        lower=mean / sd - width,
-        upper=mean / sd + width,
-        confidence_level=confidence_level,
+    return t_around(
+        mean / sd,
+        error,
+        g - 1,
+        level=confidence_level,
         method=InferCode.STANDARDISED_MEAN(),
         n_labeled=g,
         assumptions=(InferCode.CLUSTERS_SAMPLED(),),

@@ -370,7 +370,6 @@ def bootstrap_relative_delta(
     lower, upper : float
         In percent.
     """
-    check_level(confidence_level)
     means = bootstrap_means(
         np.column_stack((baseline, other)), resamples=resamples, rng=as_generator(rng)
     )

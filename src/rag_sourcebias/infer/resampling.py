@@ -21,6 +21,24 @@ def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterat
         yield np.unpackbits(drawn, count=rows * n).reshape(rows, n).astype(np.float64)
 
 
+def resampled_counts(
+    n: int, *, resamples: int, rng: np.random.Generator | int, held: int = 0
+) -> Iterator[FloatArray]:
+    """Give in blocks how often each of n units is drawn, of shape (rows, n).
+
+    Parameters
+    ----------
+    held : int
+        Numbers that are made of a row, where these are more than n.
+    """
+    generator = as_generator(rng)
+    block = max(1, _BLOCK // max(n, held))
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        drawn = generator.integers(0, n, size=(rows, n)) + np.arange(rows)[:, None] * n
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+
+
 def bootstrap_means(
     columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
 ) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack, get_args
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, check_level, require_one_of
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.dependence import group_codes
 
@@ -299,6 +298,7 @@ def is_constant(values: FloatArray) -> bool:
 
 
 _FEWEST = 8  # labels; fewer can hardly look other than random
+_ALARMS = 0.01  # the chance of a note on items that were drawn at random, at most
 
 
 Drawn = Literal["clusters", "items", "both"]
@@ -358,23 +358,15 @@ def check_items(items: JudgedItems) -> tuple[str, ...]:
             count = np.bincount(code[known], minlength=len(whole))
             total = np.bincount(code[known], weights=items.judge[known], minlength=len(whole))
             means = np.divide(total, count, out=np.full(len(whole), np.nan), where=count > 0)
-            return check_random_labels(means[whole], means[~whole])
-    groups = None if items.groups is None else np.asarray(items.groups)
-    return check_random_labels(
-        items.judge[labeled],
-        items.judge[~labeled],
-        labeled_groups=None if groups is None else groups[labeled].tolist(),
-        unlabeled_groups=None if groups is None else groups[~labeled].tolist(),
-    )
+            return check_random_labels(means, whole)
+    return check_random_labels(items.judge, labeled, groups=items.groups)
 
 
 def check_random_labels(
-    labeled: FloatArray,
-    unlabeled: FloatArray,
+    values: FloatArray,
+    labeled: npt.NDArray[np.bool_],
     *,
-    labeled_groups: Sequence[str] | None = None,
-    unlabeled_groups: Sequence[str] | None = None,
-    confidence_level: float = 0.99,
+    groups: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
     """Warn when the labelled items look as if they were not drawn at random from all items.
 
@@ -383,30 +375,28 @@ def check_random_labels(
 
     Parameters
     ----------
-    labeled, unlabeled : float64 arrays of shape (n,) and (N,)
+    values : float64 array of shape (n,)
         Judge values; NaN (the judge failed) is left out.
-    labeled_groups, unlabeled_groups : sequence of str or None
-        Group of each item, both or neither.
-    confidence_level : float
-        The chance that nothing is said when the items were drawn at random, at least.
+    labeled : bool array of shape (n,)
+    groups : sequence of n str or None
 
     Returns
     -------
     tuple of str
         One note for each difference found; empty if none is, or with fewer than 8 labels.
     """
-    check_level(confidence_level)
-    x, rest = labeled[~np.isnan(labeled)], unlabeled[~np.isnan(unlabeled)]
+    known = ~np.isnan(values)
+    x, rest = values[known & labeled], values[known & ~labeled]
     found: list[tuple[float | None, str]] = []
     if min(len(x), len(rest)) >= _FEWEST:
         found.append(_shape_check(x, rest))
-    enough = min(len(labeled), len(unlabeled)) >= _FEWEST
-    if enough and labeled_groups is not None and unlabeled_groups is not None:
-        found.append(_group_check(labeled_groups, unlabeled_groups))
+    n_labeled = int(labeled.sum())
+    if groups is not None and min(n_labeled, len(values) - n_labeled) >= _FEWEST:
+        found.append(_group_check(groups, labeled))
     return tuple(
         f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random"
         for p, (_, note) in zip(adjust_p_values([p for p, _ in found]), found, strict=True)
-        if p is not None and p < 1 - confidence_level
+        if p is not None and p < _ALARMS
     )
 
 
@@ -427,16 +417,17 @@ def _shape_check(x: FloatArray, rest: FloatArray) -> tuple[float, str]:
     )
 
 
-def _group_check(labeled: Sequence[str], unlabeled: Sequence[str]) -> tuple[float | None, str]:
+def _group_check(groups: Sequence[str], labeled: npt.NDArray[np.bool_]) -> tuple[float | None, str]:
     from scipy.special import bdtr, bdtrc
 
-    here, there = Counter(labeled), Counter(unlabeled)
-    names = sorted({*here, *there})
+    names, code = np.unique(np.asarray(groups), return_inverse=True)
     if len(names) < 2:
         return None, ""
-    n, m = len(labeled), len(unlabeled)
-    hits = np.array([here[name] for name in names], dtype=np.float64)
-    others = np.array([there[name] for name in names], dtype=np.float64)
+    hits, others = (
+        np.bincount(code[side], minlength=len(names)).astype(np.float64)
+        for side in (labeled, ~labeled)
+    )
+    n, m = int(hits.sum()), int(others.sum())
     share = (hits + others) / (n + m)
     count, size = (hits, n) if n <= m else (others, m)
     p = 2 * np.minimum(
@@ -444,7 +435,7 @@ def _group_check(labeled: Sequence[str], unlabeled: Sequence[str]) -> tuple[floa
     )
     worst = int(np.flatnonzero(p <= p.min() * (1 + 1e-6))[0])
     return float(min(1.0, p[worst] * len(names))), (
-        f"group {names[worst]!r} makes up {hits[worst] / n:.1%} of the labelled and "
+        f"group {str(names[worst])!r} makes up {hits[worst] / n:.1%} of the labelled and "
         f"{others[worst] / m:.1%} of the unlabelled items"
     )
 

@@ -886,7 +886,7 @@ def judge_ranking_with_intervals(
             judged_mean(measure, system.name, values, config, bounds=measure_bounds(measure))
         )
     first = cells[measures[0], systems[0].name]
-    warnings += check_random_labels(first.f, first.f_unlabeled)
+    warnings += check_random_labels(first.all_f, first.labeled)
     begin("comparisons")
     between = compared_measures(
         [system.name for system in systems], measures, cells, config, measure_bounds

@@ -16,12 +16,12 @@ from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, R
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
-    as_generator,
     check_level,
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.resampling import resampled_counts
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.measure.relevance import rank_of_labels
 
@@ -532,10 +532,7 @@ def calibrate_dual(
     if n < 2:
         raise CalibrationError(f"{n} labelled queries cannot be resampled; at least 2 are needed")
     misses = paper_misses(n_batches, confidence_level, what="bootstrap batches")
-    drawn = (
-        as_generator(rng).integers(0, n, size=(n_batches, n)) + n * np.arange(n_batches)[:, None]
-    )
-    counts = np.bincount(drawn.ravel(), minlength=n_batches * n).reshape(n_batches, n) * 1.0
+    counts = np.concatenate([*resampled_counts(n, resamples=n_batches, rng=rng)])
     high = _tightest(lambda lam: counts @ (labels.utilities_at(lam) - y), misses)
     low = -_tightest(lambda lam: counts @ (y - labels.utilities_at(-lam)), misses)
     if low > high:
@@ -720,7 +717,7 @@ def _scale(sizes: FloatArray, away: FloatArray, squares: float) -> tuple[float, 
 # An interval for the utility of every single query ([R] §6.2 option b).
 
 
-PerQueryRule = Literal["residual", "recalibrated", "paper"]
+PerQueryRule = Literal["residual", "paper"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -769,12 +766,9 @@ def per_query_intervals(
         Their human utilities.
     labels_target : RankedLabels
         Judge labels of the queries to give intervals for.
-    rule : {"residual", "recalibrated", "paper"}
+    rule : {"residual", "paper"}
         ``"residual"``: leave-one-out residuals of a regression on the recalibrated judge, over a
-        fitted scale; the narrowest from about 40 labelled queries on. ``"recalibrated"``: the
-        judge is brought to the human scale by λ*, the score of a query is the smallest t with its
-        value in [U(λ* − t), U(λ* + t)], and t is the conformal quantile of the scores.
-        ``"paper"``: [R] Eq. 22–25 with single queries, which under-covers.
+        fitted scale. ``"paper"``: [R] Eq. 22–25 with single queries, which under-covers.
     confidence_level : float
         Read as a decimal number; ranks are exact.
 
@@ -792,14 +786,9 @@ def per_query_intervals(
         assumptions.append(InferCode.FIT_COSTS_ONE)
     else:
         center = recalibration(labels_labelled, y)
-        if rule == "recalibrated":
-            rank = score_rank(len(y), confidence_level)
-            low, high = _one_parameter(labels_labelled, y, center, rank)
-            assumptions.append(InferCode.FIT_COSTS_ONE)
-        else:
-            misses = paper_misses(len(y), confidence_level)
-            low, high = _two_parameters(labels_labelled, y, misses)
-            assumptions.append(InferCode.ONE_CORRECTION)
+        misses = paper_misses(len(y), confidence_level)
+        low, high = _two_parameters(labels_labelled, y, misses)
+        assumptions.append(InferCode.ONE_CORRECTION)
         lower, upper = labels_target.utilities_at(low), labels_target.utilities_at(high)
         estimate = np.clip(labels_target.utilities_at(center), lower, upper)
     return PerQueryIntervals(
@@ -813,19 +802,6 @@ def per_query_intervals(
         confidence_level=confidence_level,
         assumptions=tuple(code() for code in assumptions),
     )
-
-
-def _one_parameter(
-    labels: RankedLabels, y: FloatArray, center: float, rank: int
-) -> tuple[float, float]:
-    first, last = crossings(labels, y)
-    scores = np.maximum(np.maximum(first - center, center - last), 0.0)
-    radius = float(np.partition(scores, rank - 1)[rank - 1])
-    held = scores <= radius
-    # center ± radius may be rounded short of the query that set the radius, or of the jump at ±1
-    low = min(center - radius, float(last[held & (last < center)].min(initial=center)))
-    high = max(center + radius, float(first[held & (first > center)].max(initial=center)))
-    return max(low, -1.0), min(high, 1.0)
 
 
 def _two_parameters(labels: RankedLabels, y: FloatArray, misses: int) -> tuple[float, float]:

@@ -23,10 +23,16 @@ from rag_sourcebias.core.errors import (
     if_enough,
 )
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import adjust_p_values, expit, t_quantile
+from rag_sourcebias.infer.decide import adjust_p_values, expit, t_p_value, t_quantile
 from rag_sourcebias.infer.dependence import group_codes, mid_ranks
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
+from rag_sourcebias.infer.means import (
+    clustered_difference,
+    clustered_mean,
+    difference_test,
+    t_around,
+)
+from rag_sourcebias.infer.resampling import resampled_counts
 from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.judged.data import (
@@ -130,34 +136,8 @@ def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:
 # How well a judge orders items: correlations and AUC, with intervals for clustered items.
 
 
-_BLOCK = 250_000  # weights held at once
 _MANY = 5_000  # items, from which resampling says nothing that influence values do not
 _ONE = 1 - 1e-12
-
-
-def resampled_weights(
-    clusters: IntArray, *, resamples: int, rng: np.random.Generator | int
-) -> Iterator[FloatArray]:
-    """Give bootstrap weights in blocks: how often each item is drawn with its cluster.
-
-    Parameters
-    ----------
-    clusters : int64 array of shape (n,)
-        Codes 0 … G − 1, all used.
-
-    Yields
-    ------
-    float64 array of shape (b, n)
-        ``resamples`` rows in all.
-    """
-    generator = as_generator(rng)
-    g = int(clusters.max()) + 1
-    block = max(1, _BLOCK // max(len(clusters), g))
-    for start in range(0, resamples, block):
-        b = min(block, resamples - start)
-        drawn = generator.integers(0, g, size=(b, g)) + np.arange(b)[:, None] * g
-        counts = np.bincount(drawn.ravel(), minlength=b * g).reshape(b, g).astype(np.float64)
-        yield counts[:, clusters]
 
 
 def correlation_intervals(
@@ -199,14 +179,14 @@ def correlation_intervals(
     else:
         how = InferCode.FISHER_BOOTSTRAP
         rank_x, rank_y = _Ranks(x), _Ranks(y)
-        blocks = resampled_weights(clusters, resamples=resamples, rng=rng)
-        weights = chain((np.ones((1, len(x))),), blocks)  # first as the items are
+        blocks = resampled_counts(g, resamples=resamples, rng=rng, held=len(x))
+        blocks = chain((np.ones((1, g)),), blocks)  # first as the items are
         drawn = [
             (
                 _weighted_correlation(w, x[None], y[None]),
                 _weighted_correlation(w, rank_x(w), rank_y(w)),
             )
-            for w in weights
+            for w in (counts[:, clusters] for counts in blocks)
         ]
         found = [(float(r[0]), _spread(r[1:])) for r in np.concatenate(drawn, axis=1)]
     pearson, spearman = (
@@ -352,8 +332,8 @@ def agreement_of(
         return _statistics(full.reshape(-1, k, k), grades)
 
     once = statistics(np.ones((1, g)))[:, 0]
-    blocks = resampled_weights(np.arange(g), resamples=resamples, rng=generator)
-    drawn = np.concatenate([statistics(weights) for weights in blocks], axis=1)
+    blocks = resampled_counts(g, resamples=resamples, rng=generator)
+    drawn = np.concatenate([statistics(counts) for counts in blocks], axis=1)
     levels = {
         name: _percentile(float(once[i]), drawn[i], confidence_level, name, n_clusters)
         for i, name in enumerate(_LEVELS)
@@ -646,8 +626,6 @@ def slope_of(
         None with fewer than 10 items, 8 of them beyond what equal value takes, or 4 clusters, or
         where nothing varies.
     """
-    from scipy.special import stdtr
-
     if len(x) < _FEWEST:
         return None
     clusters = group_codes(clusters)
@@ -667,17 +645,16 @@ def slope_of(
     error = math.sqrt(float(moved @ moved) * g / (g - 1) * (len(x) - 1) / free)
     if error < 1e-12:
         return None
-    width = t_quantile(0.5 + level / 2, degrees) * error
-    interval = Interval(
-        estimate=slope,
-        lower=slope - width,
-        upper=slope + width,
-        confidence_level=level,
+    interval = t_around(
+        slope,
+        error,
+        degrees,
+        level=level,
         method=InferCode.SLOPE(),
         n_labeled=g,
         assumptions=(InferCode.CLUSTERS_SAMPLED(),),
     )
-    return interval, float(2 * stdtr(degrees, -abs(slope) / error))
+    return interval, t_p_value(slope / error, degrees)
 
 
 # Mean errors and changes, among which many may be 0.
@@ -730,8 +707,6 @@ def paired_shift(
     span : float
         Length of the scale: no change is larger.
     """
-    from scipy.special import stdtr
-
     found = mean_error(changes, clusters, span=span, confidence_level=level)
     if found is None or not span > 0:
         return None
@@ -739,7 +714,7 @@ def paired_shift(
         return found, difference_test(changes / span, clusters)
     degrees = found.n_labeled - 1
     error = found.half_width / t_quantile(0.5 + level / 2, degrees)
-    return found, float(2 * stdtr(degrees, -abs(found.estimate) / error))
+    return found, t_p_value(found.estimate / error, degrees)
 
 
 # Every bias that the columns allow.
@@ -945,8 +920,6 @@ def _compare(
     clusters: IntArray,
     level: float,
 ) -> tuple[Interval, float] | None:
-    from scipy.special import stdtr
-
     sides = []
     for rows in (np.flatnonzero(one), np.flatnonzero(other)):
         found = _cluster_sums(errors, rows, clusters)
@@ -962,17 +935,16 @@ def _compare(
     n_either = len(np.unique(clusters[one | other]))
     degrees = min(welch, n_either - 1.0)
     estimate, error = mean - other_mean, math.sqrt(variance)
-    width = t_quantile(0.5 + level / 2, degrees) * error
-    interval = Interval(
-        estimate=estimate,
-        lower=estimate - width,
-        upper=estimate + width,
-        confidence_level=level,
+    interval = t_around(
+        estimate,
+        error,
+        degrees,
+        level=level,
         method=InferCode.CLUSTERED_DIFFERENCE(),
         n_labeled=n_either,
         assumptions=(InferCode.CLUSTERS_SAMPLED(),),
     )
-    return interval, float(2 * stdtr(degrees, -abs(estimate) / error))
+    return interval, t_p_value(estimate / error, degrees)
 
 
 def _cluster_sums(

@@ -30,7 +30,7 @@ from rag_sourcebias.infer.judged import (
     choose_form,
     mean_interval,
 )
-from rag_sourcebias.infer.means import wilson_ends
+from rag_sourcebias.infer.means import t_around, wilson_ends
 from rag_sourcebias.infer.samples import (
     _WHOLE,
     JudgedSample,
@@ -381,13 +381,12 @@ def document_interval(
         total = float(part.var(ddof=1)) / n_queries
         degrees = combined_degrees(variance, degrees, total, n_queries - 1)
         variance = max(total, variance)
-    half = t_quantile(0.5 + confidence_level / 2, degrees) * math.sqrt(variance)
     correlation = _correlation(y, labels.document_gains()[sample.rows])
-    return Interval(
-        estimate=estimate,
-        lower=estimate - half,
-        upper=estimate + half,
-        confidence_level=confidence_level,
+    return t_around(
+        estimate,
+        math.sqrt(variance),
+        degrees,
+        level=confidence_level,
         method=InferCode.DOCUMENTS(),
         target=target,
         n_labeled=sample.n_labels,

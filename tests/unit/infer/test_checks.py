@@ -29,6 +29,13 @@ def test_scale_names_how_many_and_which():
     )
 
 
+def checked(labeled, unlabeled, labeled_groups=(), unlabeled_groups=()):
+    """Notes on labelled items beside others."""
+    values = np.concatenate([labeled, unlabeled])
+    groups = [*labeled_groups, *unlabeled_groups] or None
+    return check_random_labels(values, np.arange(len(values)) < len(labeled), groups=groups)
+
+
 def test_constant_judges():
     assert is_constant(np.array([0.3, np.nan, 0.1 + 0.2]))
     assert is_constant(np.full(3, np.nan))
@@ -72,7 +79,7 @@ def test_false_alarms_are_rare(name, n):
         order = rng.permutation(2000)
         a, b = order[:n], order[n:]
         alarms += bool(
-            check_random_labels(
+            checked(
                 pool[a],
                 pool[b],
                 labeled_groups=groups[a].tolist(),
@@ -86,7 +93,7 @@ def test_a_shift_is_found_and_named():
     rng = np.random.default_rng(0)
     pool = rng.normal(size=5000)
     easy = np.argsort(-pool + rng.normal(size=5000))  # labelled first: what the judge liked
-    notes = check_random_labels(pool[easy[:50]], pool[easy[50:]])
+    notes = checked(pool[easy[:50]], pool[easy[50:]])
     (note,) = notes
     assert note.startswith("the judge values of labelled items (mean 1.")
     assert "and unlabelled items (mean -0.022" in note
@@ -97,9 +104,7 @@ def test_groups_are_named_even_where_every_expected_count_is_small():
     rng = np.random.default_rng(3)
     systems = [f"s{i % 12}" for i in range(1200)]
     values = rng.normal(size=1220)
-    notes = check_random_labels(
-        values[:20], values[20:], labeled_groups=["s3"] * 20, unlabeled_groups=systems
-    )
+    notes = checked(values[:20], values[20:], labeled_groups=["s3"] * 20, unlabeled_groups=systems)
     assert len(notes) == 1
     assert notes[0].startswith(
         "group 's3' makes up 100.0% of the labelled and 8.3% of the unlabelled items (p = "
@@ -108,11 +113,11 @@ def test_groups_are_named_even_where_every_expected_count_is_small():
 
 def test_silent_where_nothing_can_be_said():
     few, many = np.arange(7.0) + 100, np.zeros(50)
-    assert check_random_labels(few, many) == ()
-    assert check_random_labels(np.ones(20), np.ones(30)) == ()
-    assert check_random_labels(np.full(20, np.nan), many) == ()
+    assert checked(few, many) == ()
+    assert checked(np.ones(20), np.ones(30)) == ()
+    assert checked(np.full(20, np.nan), many) == ()
     one = {"labeled_groups": ["a"] * 20, "unlabeled_groups": ["a"] * 30}
-    assert check_random_labels(np.ones(20), np.ones(30), **one) == ()
+    assert checked(np.ones(20), np.ones(30), **one) == ()
 
 
 def clustered_items(rng, **options):
@@ -135,7 +140,7 @@ def test_clusters_labelled_as_a_whole_are_compared_as_a_whole():
     for _ in range(100):
         items = clustered_items(rng)
         alarms += bool(check_items(items))
-        naive += bool(check_random_labels(items.judge[items.labeled], items.judge[~items.labeled]))
+        naive += bool(checked(items.judge[items.labeled], items.judge[~items.labeled]))
     assert alarms <= 4
     assert naive >= 20
     easy = np.where(items.judge > 1, 1.0, np.nan)
@@ -157,15 +162,10 @@ def test_items_without_clusters_use_groups():
     assert check_items(replace(items, human=np.full(n, np.nan))) == ()
 
 
-def test_refusals():
-    with pytest.raises(DataError, match="confidence_level 1"):
-        check_random_labels(np.ones(9), np.ones(9), confidence_level=1)
-
-
 def test_a_million_items_take_a_fraction_of_a_second():
     rng = np.random.default_rng(4)
     pool = rng.normal(size=1_000_000)
-    check_random_labels(pool[:50], pool[50:100])  # import scipy.special
+    checked(pool[:50], pool[50:100])  # import scipy.special
     start = time.perf_counter()
-    assert check_random_labels(pool[:200], pool[200:]) == ()
+    assert checked(pool[:200], pool[200:]) == ()
     assert time.perf_counter() - start < 1.0  # about 0.1 s on a quiet machine
