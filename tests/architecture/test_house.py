@@ -25,7 +25,7 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 NODES = {
     "answers": 13265,
     "core": 11154,
-    "debias": 22259,
+    "debias": 21922,
     "explain": 9853,
     "infer": 20612,
     "io": 17961,
@@ -39,7 +39,7 @@ NODES = {
     "report": 12911,
     "retrieval": 7543,
     "source": 19576,
-    "style": 13988,
+    "style": 13791,
     "tagging": 14576,
     "terminal": 2969,
     "testing": 3005,

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import compress
 from typing import Any, Literal
 
@@ -319,28 +318,43 @@ def style_matrix_intervals(
             n=n,
             n_needed=_MIN_QUERIES,
         )
-    columns = matrix.ranks.reshape(n, q * d)
-    terms = None if lengths is None else _length_terms(matrix, lengths)
+    columns, terms = matrix.ranks.reshape(n, q * d), []
+    if lengths is not None:
+        terms = [length_columns(matrix.ranks[:, a], lengths) for a in range(q)]
     # One resampling for everything: a query is drawn with its ranks and its lengths.
-    if terms is not None:
-        columns = np.concatenate((columns, terms), axis=1)
+    columns = np.concatenate((columns, *terms), axis=1)
     drawn, share = dirichlet_sums(columns, resamples=resamples, rng=rng)
-    make = _Maker(n=n, level=confidence_level)
-    sums = drawn[:, : q * d]
+    sums, means = drawn[:, : q * d], drawn[:, q * d :] / (1 - share[:, None])
     found = None  # also where length and style cannot be told apart
     if lengths is not None:
         found = if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
     adjusted: tuple[Interval | None, ...] = ()
     if found is not None:
-        seen = drawn / (1 - share[:, None])
-        estimates = np.concatenate([row.adjusted for row in found])
-        resampled = [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)]
         adjusted = bootstrap_intervals(
-            estimates,
-            np.concatenate(resampled, axis=1),
+            np.concatenate([row.adjusted for row in found]),
+            np.concatenate(
+                [adjusted_from_means(part) for part in np.split(means, q, axis=1)], axis=1
+            ),
             n=n,
             confidence_level=confidence_level,
         )
+
+    def interval(estimate: float, lower: float, upper: float, method: InferCode) -> Interval:
+        return Interval(
+            estimate=estimate,
+            lower=min(lower, estimate),
+            upper=max(upper, estimate),
+            confidence_level=confidence_level,
+            method=method(),
+            n_labeled=n,
+            assumptions=(InferCode.QUERIES_SAMPLED(),),
+        )
+
+    tail = (1 - confidence_level) / 2
+    lowest = np.quantile(sums + share[:, None], tail, axis=0).clip(1)
+    highest = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
+    ends = zip(matrix.average.ravel(), lowest, highest, strict=True)
+    cells = [interval(float(m), float(low), float(up), InferCode.GAFFKE) for m, low, up in ends]
     rows: list[Interval | None] = [None] * (q + 1)
     if n >= _MIN_UNFAIR:
         shaped = sums.reshape(-1, q, d)
@@ -348,10 +362,15 @@ def style_matrix_intervals(
         if q > 1:
             parts.append(slice(None))
         rows = [
-            make.unfairness(matrix.average[at], shaped[:, at], share, ddof=ddof) for at in parts
+            interval(
+                *_unfairness_ends(
+                    matrix.average[at], shaped[:, at], share, n=n, ddof=ddof, tail=tail
+                )
+            )
+            for at in parts
         ]
     return StyleMatrixIntervals(
-        average_ranks=_by_row(make.means(matrix.average.ravel(), sums, share, d), d),
+        average_ranks=_by_row(cells, d),
         unfairness=tuple(rows[:q]),
         mean_unfairness=rows[-1],
         adjusted_ranks=_by_row(adjusted, d),
@@ -359,98 +378,53 @@ def style_matrix_intervals(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Maker:
-    """Intervals of one level from weighted sums of n queries."""
+def _unfairness_ends(
+    average: FloatArray, sums: FloatArray, share: FloatArray, *, n: int, ddof: int, tail: float
+) -> tuple[float, float, float, InferCode]:
+    """Return the mean unfairness of average ranks of shape (r, d), its ends, and their method.
 
-    n: int
-    level: float
+    From sums of shape (resamples, r, d) over n queries.
+    """
+    d = average.shape[1]
+    seen = float(unfairness_score(average, ddof=ddof).mean())
+    root, most = math.sqrt(seen), max_unfairness(d, ddof=ddof)
+    if average.size == 2:
+        # Half the squared difference (ddof 0), so that its interval is that of the difference.
+        difference = sums[:, 0, 0] - sums[:, 0, 1]
+        low = float(np.quantile(difference - share, tail))
+        high = float(np.quantile(difference + share, 1 - tail))
+        nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+        farthest = max(abs(low), abs(high))
+        return seen, nearest**2 * most, farthest**2 * most, InferCode.GAFFKE
+    deviations = average - average.mean(axis=1, keepdims=True)
+    centred = sums - sums.mean(axis=2, keepdims=True)
+    outward = rank_versions(-deviations) - (d + 1) / 2
+    direction, unit = deviations, seen
+    if seen == 0:
+        direction = np.broadcast_to(np.arange(d) - (d - 1) / 2, average.shape)
+        unit = most
+    scale = math.sqrt((n + 1) * (n + 2) / (n * (n - 1)))
+    scale *= t_quantile(1 - tail, n - 1) / normal_quantile(1 - tail)
 
-    def means(
-        self, average: FloatArray, sums: FloatArray, share: FloatArray, d: int
-    ) -> tuple[Interval, ...]:
-        tail = (1 - self.level) / 2
-        lower = np.quantile(sums + share[:, None], tail, axis=0).clip(1)
-        upper = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
-        return tuple(
-            self._interval(float(m), float(low), float(high), InferCode.GAFFKE)
-            for m, low, high in zip(average, lower, upper, strict=True)
-        )
+    def end(errors: FloatArray, probability: float) -> float:
+        middle = errors.mean(axis=0)
+        enlarged = middle + scale * (errors - middle)
 
-    def unfairness(
-        self, average: FloatArray, sums: FloatArray, share: FloatArray, *, ddof: int
-    ) -> Interval:
-        """Mean unfairness of average ranks of shape (r, d), from sums of (resamples, r, d)."""
-        d = average.shape[1]
-        seen = float(unfairness_score(average, ddof=ddof).mean())
-        tail, root = (1 - self.level) / 2, math.sqrt(seen)
-        most = max_unfairness(d, ddof=ddof)
-        if average.size == 2:
-            # Half the squared difference (ddof 0), so that its interval is that of the difference.
-            difference = sums[:, 0, 0] - sums[:, 0, 1]
-            low = float(np.quantile(difference - share, tail))
-            high = float(np.quantile(difference + share, 1 - tail))
-            nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-            farthest = max(abs(low), abs(high))
-            return self._interval(seen, nearest**2 * most, farthest**2 * most, InferCode.GAFFKE)
-        deviations = average - average.mean(axis=1, keepdims=True)
-        centred = sums - sums.mean(axis=2, keepdims=True)
-        outward = rank_versions(-deviations) - (d + 1) / 2
-        direction, unit = deviations, seen
-        if seen == 0:
-            direction = np.broadcast_to(np.arange(d) - (d - 1) / 2, average.shape)
-            unit = most
-
-        def at(errors: FloatArray, probability: float, t: float) -> float:
+        def at(t: float) -> float:
             # The root, because unfairness grows with the square of t.
-            moved = np.sqrt(unfairness_score(t * direction + errors, ddof=ddof).mean(axis=1))
+            moved = np.sqrt(unfairness_score(t * direction + enlarged, ddof=ddof).mean(axis=1))
             return float(np.quantile(moved, probability))
 
-        inward = self._enlarged(deviations - centred)
-        outer = self._enlarged(deviations - centred - share[:, None, None] * outward)
-        lower = crossing(partial(at, inward, 1 - tail), root) if seen > 0 else 0.0
-        upper = crossing(partial(at, outer, tail), root)
-        upper = min(upper**2 * unit, most)
-        return self._interval(seen, lower**2 * unit, upper, InferCode.INVERTED_TEST)
+        return crossing(at, root)
 
-    def _enlarged(self, errors: FloatArray) -> FloatArray:
-        n, probability = self.n, 0.5 + self.level / 2
-        scale = math.sqrt((n + 1) * (n + 2) / (n * (n - 1)))
-        scale *= t_quantile(probability, n - 1) / normal_quantile(probability)
-        middle: FloatArray = errors.mean(axis=0)
-        return middle + scale * (errors - middle)
-
-    def _interval(self, estimate: float, lower: float, upper: float, method: InferCode) -> Interval:
-        return Interval(
-            estimate=estimate,
-            lower=min(lower, estimate),
-            upper=max(upper, estimate),
-            confidence_level=self.level,
-            method=method(),
-            n_labeled=self.n,
-            assumptions=(InferCode.QUERIES_SAMPLED(),),
-        )
+    errors = deviations - centred
+    lower = end(errors, 1 - tail) if seen > 0 else 0.0
+    upper = end(errors - share[:, None, None] * outward, tail)
+    return seen, lower**2 * unit, min(upper**2 * unit, most), InferCode.INVERTED_TEST
 
 
-def _length_terms(
-    matrix: StyleMatrix, lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Per query: log lengths x (d columns), Σ x·rank per query style (q), Σ x²."""
-    d = len(matrix.doc_styles)
-    rows = [length_columns(matrix.ranks[:, a], lengths) for a in range(len(matrix.query_styles))]
-    return np.column_stack((rows[0][:, d : 2 * d], *(row[:, -2] for row in rows), rows[0][:, -1]))
-
-
-def _own(form: int, q: int, d: int) -> npt.NDArray[np.int64]:
-    """Columns of one query style, in the order of :func:`length_columns`."""
-    first = form * d
-    return np.asarray(
-        np.r_[first : first + d, q * d : q * d + d, q * d + d + form, q * d + d + q], dtype=np.int64
-    )
-
-
-def _by_row(cells: tuple[Interval | None, ...], d: int) -> tuple[tuple[Interval | None, ...], ...]:
-    return tuple(cells[i : i + d] for i in range(0, len(cells), d))
+def _by_row(cells: Sequence[Interval | None], d: int) -> tuple[tuple[Interval | None, ...], ...]:
+    return tuple(tuple(cells[i : i + d]) for i in range(0, len(cells), d))
 
 
 # Everything that the similarities of one encoder or retriever say about styles.
