@@ -27,7 +27,7 @@ NODES = {
     "core": 11154,
     "debias": 21922,
     "explain": 9853,
-    "infer": 20612,
+    "infer": 20616,
     "io": 17961,
     "judged": 36664,
     "llm": 4113,

@@ -45,6 +45,7 @@ def t_interval(
     >>> print(t_interval([3.0, 5.0, 4.0, 6.0]))
     4.5 [2.446, 6.554] (95%, labels alone (t), n = 4)
     """
+    check_level(confidence_level)
     values = spread_values(y)
     n = len(values)
     error = values.std(ddof=1) / math.sqrt(n) * math.sqrt(max(1 - fraction_labeled, 0.0))
