@@ -157,18 +157,15 @@ def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
     recode = np.full(len(tags.sources) + 1, -1, dtype=np.int32)  # the last one for code -1
     for code, source in enumerate(wanted):
         recode[tags.sources.index(source)] = code
-    rows = np.flatnonzero((recode[tags.source_codes] >= 0) | (tags.source_codes < 0))
-    kept = dataset.corpus.take(rows)
-    codes = recode[kept.tags.source_codes]
-    left_out = np.ones(len(tags) + 1, dtype=bool)
-    left_out[rows] = False
-    left_out[-1] = False  # judged documents that the corpus does not have
+    stays = (recode[tags.source_codes] >= 0) | (tags.source_codes < 0)
+    kept = dataset.corpus.take(np.flatnonzero(stays))
+    new = replace(kept.tags, sources=tuple(wanted), source_codes=recode[kept.tags.source_codes])
+    # the last one for judged documents that the corpus does not have
+    judged = np.append(stays, True)[tags.rows_for(qrels.doc_ids)]
     return replace(
         dataset,
-        corpus=Corpus(
-            texts=kept.texts, tags=replace(kept.tags, sources=tuple(wanted), source_codes=codes)
-        ),
-        qrels=qrels.take(~left_out[tags.rows_for(qrels.doc_ids)[qrels.doc_codes]]),
+        corpus=replace(kept, tags=new),
+        qrels=qrels.take(judged[qrels.doc_codes]),
     )
 
 

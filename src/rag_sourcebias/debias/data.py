@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, SettingError, setting
+from rag_sourcebias.core.errors import DataError, SettingError, require_one_of, setting
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.infer.decide import SkewCode
@@ -66,9 +66,9 @@ class DebiasScores:
 
     def of(self, row: str, cutoff: int) -> FloatArray:
         """Per-query NDCG@cutoff of one row, shape (n,)."""
-        for kind, name, known in (("row", row, DEBIAS_ROWS), ("cutoff", cutoff, self.cutoffs)):
-            if name not in known:
-                raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
+        require_one_of("row", row, DEBIAS_ROWS)
+        if cutoff not in self.cutoffs:
+            raise DataError(f"no cutoff {cutoff} here; there are {list(self.cutoffs)}")
         return np.asarray(self.values[DEBIAS_ROWS.index(row), self.cutoffs.index(cutoff)])
 
 

@@ -99,12 +99,12 @@ def _check_alignment(first: FloatArray, second: FloatArray) -> None:
     n = len(first)
     if n < _CHECK_ALIGNMENT_FROM:
         return
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    shifted = np.roll(second, n // 2, axis=0)
-    lengths_shifted = np.linalg.norm(first, axis=1) * np.linalg.norm(shifted, axis=1)
-    closer = np.einsum("ij,ij->i", first, second) / np.where(lengths > 0, lengths, 1)
-    apart = np.einsum("ij,ij->i", first, shifted)
-    closer -= apart / np.where(lengths_shifted > 0, lengths_shifted, 1)
+    lengths = [np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second)]
+    human, other = (
+        side / np.where(length > 0, length, 1)
+        for side, length in zip((first, second), lengths, strict=True)
+    )
+    closer = np.einsum("ij,ij->i", human, other - np.roll(other, n // 2, axis=0))
     if closer.mean() <= _ALIGNED_T * closer.std() / math.sqrt(n):
         raise DataError(
             f"the rows do not look like pairs: the two vectors of a row are on average only "

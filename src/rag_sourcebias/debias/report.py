@@ -74,6 +74,7 @@ _NEW = {
     "fitted": "no",
     "overlap": "no",
     "own": "own copies",
+    "unknown": "not known",
 }
 _NARROWEST = 10.0  # points of Relative Δ on either side of the target
 _MARKS: dict[QualityKind, pic.Key] = {
@@ -154,7 +155,7 @@ def _verdicts_table(report: DebiasResults, every: tuple[DebiasVerdict, ...]) -> 
             v.system,
             v.on,
             short(v),
-            _NEW.get(v.role, "not known"),
+            _NEW[v.role],
             MISSING if v.skew.before is None else delta(v.skew.before.estimate),
             delta_ends(v.skew.after),
             *(percent(change.relative) for _, change, _ in v.quality),
@@ -163,7 +164,7 @@ def _verdicts_table(report: DebiasResults, every: tuple[DebiasVerdict, ...]) -> 
     ]
     names = quality_names(report).values()
     columns = ("system", "data", "verdict", "new data", "before", "after", *names)
-    return legacy.table(columns=columns, rows=rows, n_heads=4)
+    return legacy.table(columns, rows, n_heads=4)
 
 
 # Skew and quality
@@ -387,7 +388,7 @@ def _search(report: DebiasResults) -> doc.Section | None:
         )
         for p in search.points
     )
-    table = legacy.table(columns=(search.searched, "Relative Δ", *names.values()), rows=rows)
+    table = legacy.table((search.searched, "Relative Δ", *names.values()), rows)
     return doc.Section(
         id="search",
         brief=True,
@@ -438,7 +439,7 @@ def _training(report: DebiasResults) -> doc.Section | None:
     if not report.training:
         return None
     columns = ("system", "weight", "triples", "steps", "time", "hinge > 0", "end")
-    runs = legacy.table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
+    runs = legacy.table(columns, map(_run, report.training), n_heads=2)
     return doc.Section(
         id="training",
         title="Training",
@@ -486,14 +487,14 @@ def _method(report: DebiasResults, method: DebiasMethod) -> Frame:
         else f"{number(100 * (method.encode_cost - 1), signed=True)}% of the time before"
     )
     rows = (
-        ("kind", _KINDS.get(method.kind, method.kind)),
+        ("kind", _KINDS[method.kind]),
         ("fitted on", method.fitted_on or "not known"),
         ("pairs", "not known" if method.n_pairs is None else count(method.n_pairs)),
         ("encode cost", cost),
         ("judged pairs seen in fitting", "; ".join(seen) or "not judged"),
         *((str(key), str(value)) for key, value in method.settings.items()),
     )
-    return legacy.table(columns=(method.name, ""), rows=rows)
+    return legacy.table((method.name, ""), rows)
 
 
 # How to read it, what to doubt, what it was made with
@@ -623,8 +624,8 @@ def _data(report: DebiasResults) -> doc.Section:
         ("seed", str(c.seed)),
     )
     tables += [
-        ("Comparison", legacy.table(columns=("setting", ""), rows=comparison)),
-        ("Systems", legacy.table(columns=("system", "settings"), rows=tuple(systems.items()))),
+        ("Comparison", legacy.table(("setting", ""), comparison)),
+        ("Systems", legacy.table(("system", "settings"), systems.items())),
         ("Environment", legacy.environment_table(report.environment, report.created)),
     ]
     return legacy.data(tables)

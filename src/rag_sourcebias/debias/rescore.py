@@ -13,10 +13,7 @@ from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, described, fit_twins
 from rag_sourcebias.retrieval.search import require_depth
 
-_KINDS = {
-    ParityCalibration: "parity",
-    TwinRescorer: "twins",
-}
+_KINDS = {ParityCalibration: "parity", TwinRescorer: "twins"}
 
 
 class RescoredSpec:
@@ -76,12 +73,13 @@ class RescoredSpec:
 
     def build(self, corpus: Corpus) -> Retriever:
         """Index a corpus with the first stage."""
+        rescorer = self.rescorer
+        if isinstance(rescorer, TwinRescorer):
+            rescorer = rescorer.within(corpus)
         return _RescoredRetriever(
             name=self.name,
             first=self.first.build(corpus),
-            rescorer=self.rescorer.within(corpus)
-            if isinstance(self.rescorer, TwinRescorer)
-            else self.rescorer,
+            rescorer=rescorer,
             corpus=corpus,
             candidates=self.candidates,
         )
@@ -98,7 +96,8 @@ class TwinSpec:
     first : RetrieverSpec
     encoder : Encoder, optional
         The one that searches; without one copies are told by their words.
-    seed : int
+    name : str, optional
+        ``"<first>+twins"`` by default.
 
     Attributes
     ----------
@@ -112,11 +111,9 @@ class TwinSpec:
         encoder: Encoder | None = None,
         *,
         name: str | None = None,
-        seed: int = 0,
     ) -> None:
         self.first = first
         self.encoder = encoder
-        self.seed = seed
         self.name = name or f"{first.name}+twins"
         self._texts: dict[str, str] = {}
         self.groups: TwinGroups | None = None
@@ -124,15 +121,14 @@ class TwinSpec:
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
-        return {**self.first.settings, "rescore.kind": "twins", "rescore.seed": str(self.seed)}
+        return {**self.first.settings, "rescore.kind": "twins", "rescore.seed": "0"}
 
     def build(self, corpus: Corpus) -> Retriever:
         """Index a corpus with the first stage, and find its copies."""
         texts = dict(zip(corpus.doc_ids, corpus.texts, strict=True))
         if self.groups is None or not texts.items() <= self._texts.items():
             self.groups, self._texts = fit_twins(corpus, self.encoder), texts
-        rescorer = TwinRescorer(self.groups, seed=self.seed)
-        return RescoredSpec(self.first, rescorer, name=self.name).build(corpus)
+        return RescoredSpec(self.first, TwinRescorer(self.groups), name=self.name).build(corpus)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,11 +199,12 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
 def _tied(run: Run, rescorer: TwinRescorer) -> Run:
     """Let copies tie in the order in which they are served, for expectations over their orders."""
     scores = [
-        rescorer.tied(found.doc_ids, found.scores.tolist())
+        score
         for found in run
         if found.scores is not None
+        for score in rescorer.tied(found.doc_ids, found.scores.tolist())
     ]
-    return replace(run, scores=np.array([s for part in scores for s in part], dtype=np.float32))
+    return replace(run, scores=np.array(scores, dtype=np.float32))
 
 
 def _new_scores(
@@ -242,17 +239,15 @@ def _described(rescorer: Rescorer) -> dict[str, str]:
         return {**described(rescorer.groups), "show": rescorer.show, "seed": str(rescorer.seed)}
     if isinstance(rescorer, ParityCalibration):
         found = zip(rescorer.sources, rescorer.gaps, rescorer.n_pairs, strict=True)
-        return {
-            "baseline": rescorer.baseline,
-            **{f"gap {source}": f"{gap.estimate:+.4g} ({n} pairs)" for source, gap, n in found},
-        }
+        gaps = {f"gap {source}": f"{gap.estimate:+.4g} ({n} pairs)" for source, gap, n in found}
+        return {"baseline": rescorer.baseline, **gaps}
     return {}
 
 
 def _check_fitted(first: RetrieverSpec, rescorer: Rescorer) -> None:
-    fitted = ""
-    if isinstance(rescorer, ParityCalibration | TwinRescorer):
-        fitted = rescorer.encoder or ""
+    if not isinstance(rescorer, ParityCalibration | TwinRescorer):
+        return
+    fitted = rescorer.encoder
     # Recipes need not say what scores their documents; the package's own do.
     scorer = getattr(first, "reranker", None) or getattr(first, "encoder", None)
     if fitted and isinstance(scorer, Encoder | Reranker) and scorer.fingerprint != fitted:

@@ -487,21 +487,21 @@ class Explanation:
         if self.models and n < len(pairs):
             told.notes.append(f"perplexities are of the first {n:,} of {len(pairs):,} pairs")
         for known in self.models:
-            self.on_stage(f"{pairs.source}: {known.model.name}")
+            name = known.model.name
+            self.on_stage(f"{pairs.source}: {name}")
             before, after = known.of(human), known.of(other)
             conditional = known.after(human, other)
             told.notes.extend(known.notes([*human, *other], conditional))
-            gaps[known.model.name] = np.concatenate(
-                (after - before, np.full(len(pairs) - n, np.nan))
-            )
+            gaps[name] = np.full(len(pairs), np.nan)
+            gaps[name][:n] = after - before
             compared = told.attempt(
-                known.model.name,
+                name,
                 partial(
                     compare_perplexities,
                     before,
                     after,
                     log_length_ratio=ratios[:n],
-                    model=known.model.name,
+                    model=name,
                     kind=known.model.kind,
                     conditional=None if conditional is None else conditional.values,
                     confidence_level=self.config.confidence_level,

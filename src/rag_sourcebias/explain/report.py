@@ -141,7 +141,7 @@ def _gap(s: Compared) -> Iterator[d.Block]:
     remainder = _row("remainder", found.remainder, digits=digits)
     rows.append((*remainder, ""))
     yield d.Table(
-        frame=legacy.table(columns=(*_COLUMNS, "mean difference"), rows=tuple(rows)),
+        frame=legacy.table((*_COLUMNS, "mean difference"), rows),
         caption=f"{s.name}: score gap of {count(found.n)} relevant pairs of "
         f"{count(found.n_queries)} queries, and its parts",
     )
@@ -160,8 +160,8 @@ def _texts(s: Compared) -> Iterator[d.Block]:
     )
     yield d.Table(
         frame=legacy.table(
-            columns=_COLUMNS,
-            rows=(
+            _COLUMNS,
+            (
                 (f"words per text, {base}", number(found.mean_words_human), "", n, "mean"),
                 (f"words per text, {other}", number(found.mean_words_other), "", n, "mean"),
                 _row("words against the original, %", length, digits=1),
@@ -193,7 +193,7 @@ def _vectors(s: Compared) -> Iterator[d.Block]:
         yield d.Pictures(items=tuple(pictures), small=True)
     if rows:
         yield d.Table(
-            frame=legacy.table(columns=_COLUMNS, rows=tuple(rows)),
+            frame=legacy.table(_COLUMNS, rows),
             caption=f"{s.name}: mean difference of singular values, and cosine",
         )
 
@@ -241,7 +241,7 @@ def _map_picture(s: Compared, placed: VectorMap) -> tuple[str, pic.Picture]:
     """Show each version as a mark; few pairs are joined by lines."""
     n = len(placed.human)
     rows = np.unique(np.linspace(0, n - 1, min(_DRAWN, n)).astype(int))
-    text = f"Map by {_MAPS.get(placed.method, placed.method)}, {count(len(rows))} pairs"
+    text = f"Map by {_MAPS[placed.method]}, {count(len(rows))} pairs"
     if placed.variance_shares:
         text += f", {share(sum(placed.variance_shares))} of the variance"
     sides: tuple[tuple[str, pic.Colour, np.ndarray], ...] = (
@@ -274,7 +274,7 @@ def _perplexity(s: Compared) -> Iterator[d.Block]:
         label = "log-perplexity, nats per token"
         yield d.Pictures(items=(_histogram(name, label, versions),), small=True)
         yield d.Table(
-            frame=legacy.table(columns=_COLUMNS, rows=tuple(_perplexity_rows(s, found))),
+            frame=legacy.table(_COLUMNS, _perplexity_rows(s, found)),
             caption=f"{s.name}: log-perplexity under {name}, nats per token",
         )
 
@@ -390,7 +390,7 @@ def _data(report: ExplainResults) -> d.Section:
         ("encoder", report.encoder or "none"),
         ("baseline source", source_name(c.baseline_source)),
         ("pairs whose perplexity is computed", _at_most(c.perplexity_limit)),
-        ("map", f"{_MAPS.get(c.map_method, c.map_method)}, {_at_most(c.map_limit)} pairs"),
+        ("map", f"{_MAPS[c.map_method]}, {_at_most(c.map_limit)} pairs"),
         ("confidence level", level(c.confidence_level)),
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
@@ -398,7 +398,7 @@ def _data(report: ExplainResults) -> d.Section:
     return legacy.data(
         (
             ("Data", legacy.table(("data", ""), legacy.summary_rows(report.data))),
-            ("Settings", legacy.table(columns=("setting", ""), rows=settings)),
+            ("Settings", legacy.table(("setting", ""), settings)),
             ("Environment", legacy.environment_table(report.environment, report.created)),
         )
     )

@@ -209,12 +209,13 @@ def _collator(
     max_length: int | None,
 ) -> SentenceTransformerDataCollator:
     """Texts are prepared as encode_query and encode_document do, cut at ``max_length``."""
-    sides = {name: "query" if name == "query" else "document" for name in columns}
     document = next((name for name in _DOCUMENT_PROMPTS if name in model.prompts), "")
-    prompts = {"query": model.prompts.get("query"), "document": model.prompts.get(document)}
+    sides = {name: "query" if name == "query" else document for name in columns}
     return SentenceTransformerDataCollator(
         preprocess_fn=model.preprocess,
-        prompts={name: prompts[side] for name, side in sides.items() if prompts[side]},
+        prompts={
+            name: prompt for name, side in sides.items() if (prompt := model.prompts.get(side))
+        },
         max_length=max_length,
     )
 

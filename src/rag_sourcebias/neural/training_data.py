@@ -179,8 +179,7 @@ def plan_batches(pairs: TrainingPairs, settings: TrainingSettings) -> IntArray:
     epoch = 0
     while epoch != epochs and (settings.max_steps is None or len(steps) < settings.max_steps):
         order = np.random.default_rng([settings.seed, epoch]).permutation(len(pairs)).tolist()
-        limit = None if settings.max_steps is None else settings.max_steps - len(steps)
-        packed = _pack(order, pairs, relevant, settings.batch_size, limit)
+        packed = _pack(order, pairs, relevant, settings.batch_size)
         if not packed:
             raise InsufficientDataError(
                 f"{len(pairs)} (query, pair) rows of {len(relevant)} queries and "
@@ -192,20 +191,16 @@ def plan_batches(pairs: TrainingPairs, settings: TrainingSettings) -> IntArray:
             )
         steps += packed
         epoch += 1
-    return np.array(steps, dtype=np.int64)
+    return np.array(steps[: settings.max_steps], dtype=np.int64)
 
 
 def _pack(
-    order: list[int],
-    pairs: TrainingPairs,
-    relevant: dict[str, set[int]],
-    size: int,
-    limit: int | None,
+    order: list[int], pairs: TrainingPairs, relevant: dict[str, set[int]], size: int
 ) -> list[list[int]]:
     """Fill batches in order; what clashes waits for the next batch."""
     batches: list[list[int]] = []
     waiting = order[::-1]
-    while len(waiting) >= size and len(batches) != limit:
+    while len(waiting) >= size:
         batch: list[int] = []
         later: list[int] = []
         queries: set[str] = set()
