@@ -97,7 +97,9 @@ def _reach(queries: Float32Array, documents: Float32Array, depth: int) -> FloatA
     n = len(documents)
     last = np.full(len(queries), -np.inf)
     step = max(1, _BLOCK_BYTES // (4 * n))
-    for start in range(0, len(queries) if depth < n else 0, step):
+    if depth >= n:
+        return last
+    for start in range(0, len(queries), step):
         scores = queries[start : start + step] @ documents.T
         last[start : start + step] = np.partition(scores, n - depth, axis=1)[:, n - depth]
     return last

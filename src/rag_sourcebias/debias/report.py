@@ -541,7 +541,7 @@ def _reading(report: DebiasResults) -> doc.Section:
 
 
 def _caveats(report: DebiasResults) -> doc.Section:
-    intervals = tuple(_intervals(report))
+    intervals = [(where, what, i) for where, what, i in _intervals(report) if i is not None]
     assumptions = [(f"{what}, {found.method}", found.assumptions) for _, what, found in intervals]
     noted = [*_refusals(report)]
     noted += [(where, f"{what}: {note}") for where, what, i in intervals for note in i.notes]
@@ -553,24 +553,23 @@ def _caveats(report: DebiasResults) -> doc.Section:
     return legacy.caveats(assumptions, noted, warned=bool(_warnings(report)))
 
 
-def _intervals(report: DebiasResults) -> Iterator[tuple[str, str, Interval]]:
-    """Yield (where, of what, interval) of everything that has one."""
-    found: list[tuple[str, str, Interval | None]] = []
-    for dataset, outcome in ((d, o) for d in report.datasets for o in d.outcomes):
-        where, skew = _where(report, dataset, outcome), "Relative Δ"
-        found += [
-            (where, what, i)
-            for s in outcome.skew
-            for what, i in ((skew, s.before), (skew, s.after), (f"change of {skew}", s.change))
-        ]
-        found += [(where, "change of quality", q.difference) for q in outcome.quality]
+def _intervals(report: DebiasResults) -> Iterator[tuple[str, str, Interval | None]]:
+    """Yield (where, of what, interval) of everything that may have one."""
+    for dataset in report.datasets:
+        for outcome in dataset.outcomes:
+            where = _where(report, dataset, outcome)
+            for s in outcome.skew:
+                yield where, "Relative Δ", s.before
+                yield where, "Relative Δ", s.after
+                yield where, "change of Relative Δ", s.change
+            for q in outcome.quality:
+                yield where, "change of quality", q.difference
     if (search := report.search) is not None:
         for p in search.points:
-            found.append(("search", "Relative Δ of the search", p.relative_delta))
+            yield "search", "Relative Δ of the search", p.relative_delta
             for quality in (p.human_only, p.llm_only, p.mixed):
-                found.append(("search", "quality in the search", quality))
-        found.append(("search", "crossing of the target", search.zero_crossing))
-    yield from ((where, what, i) for where, what, i in found if i is not None)
+                yield "search", "quality in the search", quality
+        yield "search", "crossing of the target", search.zero_crossing
 
 
 def _refusals(report: DebiasResults) -> Iterator[tuple[str, str]]:

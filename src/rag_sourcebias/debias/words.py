@@ -340,17 +340,15 @@ def _standing(verdict: DebiasVerdict) -> str:
     c, needed = verdict.report.config, verdict.skew.n_needed
     if verdict.worse:
         return "made it worse"
-    return {
-        SkewCode.ALIKE: f"alike {_margin(c)} now",
-        SkewCode.CANNOT_TELL: "cannot tell"
-        + (f", about {roughly(needed)} queries needed" if needed else ""),
-        SkewCode.REFUSED: "no verdict",
-    }.get(
-        verdict.code,
-        f"not {_margin(c)}"
-        if c.target
-        else f"{_SIDE[verdict.turned]} favours {verdict.winner} text",
-    )
+    if verdict.code is SkewCode.ALIKE:
+        return f"alike {_margin(c)} now"
+    if verdict.code is SkewCode.CANNOT_TELL:
+        return f"cannot tell, about {roughly(needed)} queries needed" if needed else "cannot tell"
+    if verdict.code is SkewCode.REFUSED:
+        return "no verdict"
+    if c.target:
+        return f"not {_margin(c)}"
+    return f"{_SIDE[verdict.turned]} favours {verdict.winner} text"
 
 
 def verdict_text(verdict: DebiasVerdict) -> str:
