@@ -592,6 +592,7 @@ def spoiled(value: Any, pattern: str, by: str) -> Any:
         ("judged", "helped", r"The judge costs about", "The judge saves at least"),
         ("judged", "compared", r"(is higher than .* by [\d.]+ \[)([\d.]+)", r"\1−\2"),
     ],
+    ids=range(19),
 )
 def test_a_sentence_that_disagrees_is_found(kind: str, rule: str, pattern: str, by: str) -> None:
     for seed in range(5 * N_REPORTS):

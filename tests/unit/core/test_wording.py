@@ -39,6 +39,7 @@ ENDS = Interval(
         ("", -3, "−3"),
         ("", None, "–"),
     ],
+    ids=lambda value: str(value).replace("|", " or "),
 )
 def test_a_specification_writes_a_number(spec: str, value: Any, written: str) -> None:
     assert Wording().format_field(value, spec) == written

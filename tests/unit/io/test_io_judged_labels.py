@@ -26,6 +26,7 @@ EXPECTED = np.array([[0.5, 0.25, 0.25], [0, 0, 1.0]])
         '{"query_id": "q", "doc_id": "d1", "votes": [0, 0, 1, 2]}\n'
         '{"query_id": "q", "doc_id": "d2", "votes": ["2", "2"]}\n',
     ],
+    ids=["probabilities", "lists", "bars", "JSON lines"],
 )
 def test_every_form(tmp_path, text):
     labels = read_label_distributions(write(tmp_path / "t.txt", text))

@@ -57,6 +57,7 @@ def test_a_whole_audit():
         (np.tile([0.0, 1, 1, 0], 15), "the judge is useless: |r| = 0.000 is no more than"),
         (np.tile([1.0, 0], 30) + np.arange(60) / 100, "the judge orders items the wrong way round"),
     ],
+    ids=["constant", "uncorrelated", "inverted"],
 )
 def test_useless_judges_are_called_useless(judge, message):
     human = np.tile([0.0, 1], 30)

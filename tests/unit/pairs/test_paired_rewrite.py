@@ -368,7 +368,9 @@ def test_the_estimate_asks_nothing_and_knows_the_cache(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["gpt-4o", "org/x", ".hidden", "human", "a:b?*|", "llm:x", "é%2F"]
+    "model",
+    ["gpt-4o", "org/x", ".hidden", "human", "a:b?*|", "llm:x", "é%2F"],
+    ids=["plain", "slash", "dot", "human", "reserved", "colon", "percent"],
 )
 def test_a_file_name_reads_back_as_its_source(model: str) -> None:
     source = source_tag(model, "rewrite")

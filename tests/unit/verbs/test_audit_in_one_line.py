@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import itertools
 import re
@@ -59,7 +60,9 @@ def figure(report: rsb.SkewReport) -> tuple[str | float, ...]:
     return (found.code.value, *(round(end, 6) for end in ends))
 
 
-EXPECTED = figure(rsb.audit(RESULTS, JUDGED))
+@functools.cache
+def expected() -> tuple[str | float, ...]:
+    return figure(rsb.audit(RESULTS, JUDGED))
 
 
 # Finished results.
@@ -93,12 +96,12 @@ ROWS = [
     ids=lambda value: type(value).__name__,
 )
 def test_finished_results_in_any_shape_give_the_same_figures(results: Any) -> None:
-    assert figure(rsb.audit(results, JUDGED)) == EXPECTED
+    assert figure(rsb.audit(results, JUDGED)) == expected()
 
 
 def test_a_file_and_a_name(tmp_path: Path) -> None:
     write_run(rsb.Run.from_dict(RESULTS), tmp_path / "my.run")
-    assert figure(rsb.audit(tmp_path / "my.run", JUDGED)) == EXPECTED
+    assert figure(rsb.audit(tmp_path / "my.run", JUDGED)) == expected()
     report = rsb.audit({"a": str(tmp_path / "my.run"), "b": RESULTS}, JUDGED)
     assert [system.name for system in report.systems] == ["a", "b"]
 
@@ -126,7 +129,7 @@ def test_a_file_and_a_name(tmp_path: Path) -> None:
     ids=["rows", "lists", "triples", "objects", "tuple", "frame"],
 )
 def test_data_in_any_shape_gives_the_same_figures(data: Any) -> None:
-    assert figure(rsb.audit(RESULTS, data)) == EXPECTED
+    assert figure(rsb.audit(RESULTS, data)) == expected()
 
 
 def test_a_frame_alone_is_data() -> None:
@@ -318,7 +321,10 @@ MISTAKES = {
     "texts as scores": (call({"q0": {"human0": "high"}}, JUDGED), "a number for each score"),
     "an answer": (call(lambda _: "Paris.", DATA), "returned a text for query"),
     "it fails": (call(Broken(), DATA), "'Broken' failed on query 'q0': TimeoutError"),
-    "both configs": (call(RESULTS, JUDGED, config=rsb.AuditConfig(), seed=1), "not both"),
+    "both configs": (
+        lambda: rsb.audit(RESULTS, JUDGED, config=rsb.AuditConfig(), seed=1),
+        "not both",
+    ),
     "an encoder": (call(SimpleNamespace(embed_query=len), DATA), "is an embedding model"),
     "an empty folder": (lambda: rsb.audit("bm25", mkdtemp()), "holds nothing; expected a folder"),
     "a misspelt argument": (call("bm25", DATA, dept=5), "'dept': did you mean depth, or one of"),
