@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from rag_sourcebias.answers.files import find_answer_columns
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.document_stores import summarise
-from rag_sourcebias.io.files import read_lines
+from rag_sourcebias.io.files import read_json, read_lines
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.io.tables import find_column, read_table
 from rag_sourcebias.kinds import read_report
@@ -238,8 +237,8 @@ def _is_report(file: Path) -> bool:
     if not file.is_file() or not file.name.endswith((".json", ".json.gz")):
         return False
     try:
-        data = json_module.loads("\n".join(line for _, line in read_lines(file)))
-    except ValueError:
+        data = read_json(file, "the JSON of a report")
+    except DataError:
         return False
     return isinstance(data, dict) and "schema_version" in data
 

@@ -25,15 +25,15 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 NODES = {
     "answers": 13265,
     "core": 11154,
-    "debias": 21922,
-    "explain": 9853,
+    "debias": 21832,
+    "explain": 9828,
     "infer": 20616,
     "io": 17961,
     "judged": 36664,
-    "llm": 4113,
+    "llm": 4116,
     "measure": 6077,
     "monitor": 37177,
-    "neural": 11870,
+    "neural": 11835,
     "observe": 6097,
     "pairs": 21357,
     "report": 12911,
@@ -43,7 +43,7 @@ NODES = {
     "tagging": 14576,
     "terminal": 2969,
     "testing": 3005,
-    ".": 3859,
+    ".": 3847,
     "integrations": 29221,
 }
 NODES_PER_STATEMENT = 8.5

@@ -236,7 +236,7 @@ def _metadata_of(document: object) -> Mapping[str, object] | None:
 
 def _mapping(value: object) -> Mapping[str, object] | None:
     if isinstance(value, str) and value.startswith("{"):  # JSON, as asyncpg and SQLite return it
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             value = json.loads(value)
     return value if isinstance(value, Mapping) else None
 

@@ -159,7 +159,7 @@ class CompletionCache:
             return (
                 LabelScores.from_dict(data) if "n_bounded" in data else Completion.from_dict(data)
             )
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise self._file.damaged(f"stored answer {text!r:.60}") from error
 
 

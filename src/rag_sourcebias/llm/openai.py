@@ -184,7 +184,7 @@ def parsed(text: str) -> Json:
     """
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _malformed(f"not JSON: {text!r:.80}") from None
     if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
         raise _malformed(f"no choices in {text!r:.120}")
