@@ -25,7 +25,7 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 NODES = {
     "answers": 13265,
     "core": 11154,
-    "debias": 21832,
+    "debias": 21809,
     "explain": 9828,
     "infer": 20616,
     "io": 17961,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2969,
     "testing": 3005,
     ".": 3847,
-    "integrations": 29221,
+    "integrations": 29222,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -153,7 +153,7 @@ def test_only_delivery_writes_reports() -> None:
         names = {a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
         if written := names & {"write_report", "write_figures", "write_pages"}:
             found[file.stem] = written
-    assert found == {"delivery": {"write_figures", "write_pages"}}
+    assert found == {"console": {"write_figures", "write_pages"}}
 
 
 def test_a_page_that_cannot_be_written_is_named(folder: Path) -> None:
