@@ -28,7 +28,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.infer.dependence import group_codes, mid_ranks
+from rag_sourcebias.infer.dependence import group_codes, others_below
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.retrieval.cache import checked_vectors
@@ -585,11 +585,10 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     usable &= (n1 * n0 > 0)[codes]
     share, auc = np.zeros(len(answers)), 0.0
     for code in np.flatnonzero(n1 * n0):
-        good, bad = (np.flatnonzero(usable & (codes == code) & which) for which in (right, ~right))
-        ranks = mid_ranks(answers.scores[np.concatenate((good, bad))])
-        share[good] = ranks[: len(good)] - mid_ranks(answers.scores[good])
-        share[bad] = len(good) - ranks[len(good) :] + mid_ranks(answers.scores[bad])
-        auc += float(share[good].sum()) / pairs
+        rows = np.flatnonzero(usable & (codes == code))
+        good, below = right[rows], others_below(answers.scores[rows], right[rows])
+        share[rows] = np.where(good, below, n1[code] - below)
+        auc += float(below[good].sum()) / pairs
     share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs
     question = group_codes(answers.question_codes[usable])
     n = int(question.max()) + 1
@@ -674,7 +673,8 @@ def threshold_verdicts(answers: AnswerScores, threshold: float) -> ThresholdVerd
     InsufficientDataError
         If no question was answered correctly by every system.
     """
-    _check_threshold(threshold)
+    if not math.isfinite(threshold):
+        raise DataError(f"threshold {threshold} must be a finite number on the scale of the score")
     pairs = paired_correct(answers)
     passed, good = (pairs.scores >= threshold).sum(axis=1), answers.scores >= threshold
 
@@ -773,11 +773,6 @@ def rank_inversions(answers: AnswerScores) -> RankInversions:
         inversions=tuple(inversions),
         n_pairs=n_pairs,
     )
-
-
-def _check_threshold(threshold: float) -> None:
-    if not math.isfinite(threshold):
-        raise DataError(f"threshold {threshold} must be a finite number on the scale of the score")
 
 
 # The verdict on a correctness score: does it tell right from wrong, does it reward style.

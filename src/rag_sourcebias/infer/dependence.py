@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, TagTable
+from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Code
 from rag_sourcebias.infer.decide import normal_quantile, t_quantile
@@ -34,6 +34,14 @@ def mid_ranks(values: FloatArray) -> FloatArray:
     """Ranks from 1, ties averaged."""
     _, code, count = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2).take(code)
+
+
+def others_below(scores: FloatArray, positive: BoolArray) -> FloatArray:
+    """Items of the other kind below each item, ties counting one half; shape (n,)."""
+    own = np.empty(len(scores))
+    for side in (positive, ~positive):
+        own[side] = mid_ranks(scores[side])
+    return mid_ranks(scores) - own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -99,25 +99,12 @@ class ScorePair:
         return max(1.0, float(self.baseline.max()), float(self.other.max()))
 
     @property
-    def var_log(self) -> float:
-        """Variance of ln(h / l) by the delta method."""
-        return max(
-            self.v_h / self.h**2 + self.v_l / self.l**2 - 2 * self.cov / (self.h * self.l), 0.0
-        )
-
-    @property
     def z_min(self) -> float:
         """Smaller of the two means in standard errors."""
         return min(
             mean / math.sqrt(var) if var > 0 else (math.inf if mean > 0 else 0.0)
             for mean, var in ((self.h, self.v_h), (self.l, self.v_l))
         )
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether each query was won by one source or none: the shape of cutoff 1."""
-        both = np.concatenate((self.baseline, self.other))
-        return bool(np.all((both == 0) | (both == 1)) and not np.any(self.baseline * self.other))
 
     @cached_property
     def departures(self) -> tuple[float, int, int]:
@@ -235,7 +222,11 @@ def relative_delta_interval(
     _require_normal(pair, method)
     if method == "delta":
         x = math.log(pair.h / pair.l)
-        width = t_quantile(0.5 + confidence_level / 2, pair.n - 1) * math.sqrt(pair.var_log)
+        h, low = pair.h, pair.l
+        # of ln(h / l), by the delta method
+        variance = pair.v_h / h**2 + pair.v_l / low**2 - 2 * pair.cov / (h * low)
+        error = math.sqrt(max(variance, 0.0))
+        width = t_quantile(0.5 + confidence_level / 2, pair.n - 1) * error
         return pair.interval(
             200 * math.tanh((x - width) / 2),
             200 * math.tanh((x + width) / 2),
@@ -288,7 +279,8 @@ def _exact(pair: ScorePair, level: float) -> Interval:
     DataError
         If a score is not 0 or 1, or both sources score on one query.
     """
-    if not pair.exclusive:
+    both = np.concatenate((pair.baseline, pair.other))
+    if not np.isin(both, (0, 1)).all() or np.any(pair.baseline * pair.other):
         raise DataError(
             "the exact interval needs scores of 0 and 1 of which at most one per query is 1 "
             "(binary judgments at cutoff 1, no ties)"

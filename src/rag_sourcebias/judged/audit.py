@@ -877,7 +877,12 @@ def judge_ranking_with_intervals(
         raise DataError("no measure asked for, such as NDCG@10")
     means: list[JudgedMean] = []
     warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
-    warnings += _partial_judges(judges, len(judge))
+    warnings += [
+        f"judge {one!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
+        "alone"
+        for one, labels in judges.items()
+        if len(labels) < len(judge)
+    ]
     cells: dict[tuple[str, str], JudgedValues] = {}
     for measure, system in product(measures, systems):
         begin(f"{measure} of {system.name}")
@@ -918,14 +923,6 @@ def judge_ranking_with_intervals(
         warnings=tuple(warnings),
         judges=_ranking_shares(first, judge.query_ids, [*judges]),
     )
-
-
-def _partial_judges(judges: Mapping[str, LabelDistributions], total: int) -> list[str]:
-    return [
-        f"judge {name!r} labelled {len(labels)} of {total} pairs; elsewhere the others count alone"
-        for name, labels in judges.items()
-        if len(labels) < total
-    ]
 
 
 def _ranking_shares(

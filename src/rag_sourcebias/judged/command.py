@@ -18,7 +18,6 @@ from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.beir import read_texts
 from rag_sourcebias.io.files import read_lines, sound, write_atomic
@@ -494,17 +493,30 @@ def _of_sheet(
             f"{file} is a sheet that rag-sourcebias labels drew: give the --run and the --labels "
             "it was drawn from, each once, and no --qrels or --measure"
         )
-    measure, found = sheet_interval(
-        file,
-        run=runs[0],
-        labels=labels[0],
-        manifest=rankings.manifest,
-        grades=rankings.grades,
-        target=target,
+    aim = choice("target", target, _TARGETS)
+    filled = read_label_sheet(file, manifest=rankings.manifest)
+    with sound(file, "a sheet that rag-sourcebias labels drew", names_file=False):
+        design = from_plain(PoolDesign, filled.design)
+    pool = read_pool(
+        runs[0],
+        labels[0],
+        measure=design.measure,
+        gain=design.gain,
+        min_grade=design.min_grade,
+        n_grades=rankings.grades or filled.n_grades,
+    )
+    known = dict(design.known)
+    on_sheet = iter(filled.grades.tolist())
+    given = [known[row] if row in known else next(on_sheet) for row in design.sample.rows.tolist()]
+    found = document_interval(
+        pool.labels,
+        design.sample,
+        pool.labels.gains[np.array(given, dtype=np.int64)],
+        target=aim,
         confidence_level=confidence_level,
     )
     if not write_json(json, found.to_dict()):
-        say("\n• ".join((f"{measure} {found}", *map(str, found.assumptions))))
+        say("\n• ".join((f"{design.measure} {found}", *map(str, found.assumptions))))
 
 
 @spread
@@ -989,12 +1001,6 @@ def summarise(judgments: Judgments) -> None:
         )
 
 
-def require_complete(judgments: Judgments) -> None:
-    """End with exit code 1 if the run stopped before all was asked."""
-    if "not_asked" in judgments.status:
-        raise typer.Exit(1)
-
-
 # ``judge grade``: pairs of rankings, or answers of a file.
 
 
@@ -1157,7 +1163,8 @@ def grade(
         return
     judgments = ask(judge, items)
     _write(judgments, target, kept, failures=left)
-    require_complete(judgments)
+    if "not_asked" in judgments.status:
+        raise typer.Exit(1)
 
 
 def _write(
@@ -1648,42 +1655,6 @@ def _item_sheet(file: Path, output: Path, n: int, columns: Columns, seed: int) -
         highlight=False,
         soft_wrap=True,
     )
-
-
-def sheet_interval(
-    file: Path,
-    *,
-    run: Path,
-    labels: Path,
-    manifest: Path | None,
-    grades: int | None,
-    target: Any,  # noqa: ANN401 - a literal
-    confidence_level: float,
-) -> tuple[str, Interval]:
-    """Return the measure and interval of a filled sheet, with the files it was drawn from."""
-    aim = choice("target", target, _TARGETS)
-    filled = read_label_sheet(file, manifest=manifest)
-    with sound(file, "a sheet that rag-sourcebias labels drew", names_file=False):
-        design = from_plain(PoolDesign, filled.design)
-    pool = read_pool(
-        run,
-        labels,
-        measure=design.measure,
-        gain=design.gain,
-        min_grade=design.min_grade,
-        n_grades=grades or filled.n_grades,
-    )
-    known = dict(design.known)
-    on_sheet = iter(filled.grades.tolist())
-    given = [known[row] if row in known else next(on_sheet) for row in design.sample.rows.tolist()]
-    found = document_interval(
-        pool.labels,
-        design.sample,
-        pool.labels.gains[np.array(given, dtype=np.int64)],
-        target=aim,
-        confidence_level=confidence_level,
-    )
-    return design.measure, found
 
 
 def _sheet_rows(pool: Pool, rows: list[int], texts: PairTexts) -> list[SheetRow]:

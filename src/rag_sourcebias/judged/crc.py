@@ -787,7 +787,11 @@ def per_query_intervals(
     else:
         center = recalibration(labels_labelled, y)
         misses = paper_misses(len(y), confidence_level)
-        low, high = _two_parameters(labels_labelled, y, misses)
+        # the tightest λ that leave so many queries outside on each side
+        first, last = crossings(labels_labelled, y)
+        low, high = float(np.sort(last)[misses]), float(np.sort(first)[::-1][misses])
+        if low > high:  # ties let the bounds pass each other
+            low = high = float(np.clip(0.0, high, low))
         assumptions.append(InferCode.ONE_CORRECTION)
         lower, upper = labels_target.utilities_at(low), labels_target.utilities_at(high)
         estimate = np.clip(labels_target.utilities_at(center), lower, upper)
@@ -802,13 +806,3 @@ def per_query_intervals(
         confidence_level=confidence_level,
         assumptions=tuple(code() for code in assumptions),
     )
-
-
-def _two_parameters(labels: RankedLabels, y: FloatArray, misses: int) -> tuple[float, float]:
-    """Return the tightest λ that leave at most ``misses`` queries outside on each side."""
-    first, last = crossings(labels, y)
-    high = float(np.sort(first)[::-1][misses])
-    low = float(np.sort(last)[misses])
-    if low > high:  # ties let the bounds pass each other
-        low = high = float(np.clip(0.0, high, low))
-    return low, high

@@ -24,7 +24,7 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.decide import adjust_p_values, expit, t_p_value, t_quantile
-from rag_sourcebias.infer.dependence import group_codes, mid_ranks
+from rag_sourcebias.infer.dependence import group_codes, mid_ranks, others_below
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     clustered_difference,
@@ -329,7 +329,9 @@ def agreement_of(
     def statistics(weights: FloatArray) -> FloatArray:
         full = np.zeros((len(weights), k * k))
         full[:, used] = weights @ per_cluster
-        return _statistics(full.reshape(-1, k, k), grades)
+        tables = full.reshape(-1, k, k)
+        kappas = [cohen_kappa(tables, grades, power=power) for power in (0, 2)]
+        return np.stack([*kappas, krippendorff_alpha(tables)])
 
     once = statistics(np.ones((1, g)))[:, 0]
     blocks = resampled_counts(g, resamples=resamples, rng=generator)
@@ -356,16 +358,6 @@ def _shared_grades(human: FloatArray, judge: FloatArray) -> FloatArray | None:
     if own and max(low, high) <= 2 * step:
         return np.union1d(grades, known)  # a grade only the judge uses is still a grade
     return grades if max(low, high) <= step / 2 else None
-
-
-def _statistics(tables: FloatArray, grades: FloatArray) -> FloatArray:
-    return np.stack(
-        [
-            cohen_kappa(tables, grades, power=0),
-            cohen_kappa(tables, grades, power=2),
-            krippendorff_alpha(tables),
-        ]
-    )
 
 
 def _percentile(
@@ -415,10 +407,7 @@ def auc_interval(
             n=min(n0, n1),
             n_needed=2,
         )
-    own = np.empty(len(scores))
-    for side in (positive, ~positive):
-        own[side] = mid_ranks(scores[side])
-    beaten = mid_ranks(scores) - own  # items of the other kind below each
+    beaten = others_below(scores, positive)
     wins, losses = beaten[positive] / n0, 1 - beaten[~positive] / n1
     auc = float(wins.mean())
     influence = np.empty(len(scores))
@@ -697,26 +686,6 @@ def mean_error(
         return None
 
 
-def paired_shift(
-    changes: FloatArray, clusters: IntArray, *, span: float, level: float
-) -> tuple[Interval, float] | None:
-    """Mean of paired changes (:func:`mean_error`) with its p-value; None where it has no interval.
-
-    Parameters
-    ----------
-    span : float
-        Length of the scale: no change is larger.
-    """
-    found = mean_error(changes, clusters, span=span, confidence_level=level)
-    if found is None or not span > 0:
-        return None
-    if found.method.code is InferCode.WEIGHTED_CLUSTERS:
-        return found, difference_test(changes / span, clusters)
-    degrees = found.n_labeled - 1
-    error = found.half_width / t_quantile(0.5 + level / 2, degrees)
-    return found, t_p_value(found.estimate / error, degrees)
-
-
 # Every bias that the columns allow.
 
 
@@ -811,13 +780,20 @@ def _of_order(
     rows = np.flatnonzero(items.judged & ~np.isnan(columns.swapped))
     once, again = items.judge[rows], columns.swapped[rows]
     span, verdicts = _scale(once, again)
-    found = paired_shift(once - again, codes[rows], span=span, level=level)
-    if found is None:
+    changes, clusters = once - again, codes[rows]
+    found = mean_error(changes, clusters, span=span, confidence_level=level)
+    if found is None or not span > 0:
         return
-    yield JudgeBias(kind="first_place", n=len(rows), effect=found[0], p_value=found[1])
+    if found.method.code is InferCode.WEIGHTED_CLUSTERS:
+        p_value = difference_test(changes / span, clusters)
+    else:
+        degrees = found.n_labeled - 1
+        error = found.half_width / t_quantile(0.5 + level / 2, degrees)
+        p_value = t_p_value(found.estimate / error, degrees)
+    yield JudgeBias(kind="first_place", n=len(rows), effect=found, p_value=p_value)
     if verdicts:
         changed = (np.sign(once - 0.5) != np.sign(again - 0.5)).astype(np.float64)
-        share = clustered_mean(changed, codes[rows], confidence_level=level, bounds=(0.0, 1.0))
+        share = clustered_mean(changed, clusters, confidence_level=level, bounds=(0.0, 1.0))
         yield JudgeBias(kind="flips", n=len(rows), effect=share)
 
 
@@ -972,15 +948,6 @@ def ranked_score(probs: FloatArray, observed: FloatArray) -> float:
 _BINS = 10  # of about equal size
 
 
-def bin_codes(predicted: FloatArray) -> IntArray:
-    """Code of the bin of each item; bins are never split between equal predictions."""
-    _, code, counts = np.unique(predicted, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    wanted = np.minimum((middle * _BINS / len(predicted)).astype(np.int64), _BINS - 1)
-    packed = group_codes(wanted)
-    return packed.take(code).astype(np.int64)
-
-
 def one_grade(
     p: FloatArray,
     o: FloatArray,
@@ -991,7 +958,10 @@ def one_grade(
     level: float,
 ) -> GradeCalibration:
     """Calibration of the probability ``p`` of one grade, ``o`` of which was observed."""
-    code = bin_codes(p)
+    # bins are never split between equal predictions
+    _, value, counts = np.unique(p, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - counts / 2
+    code = group_codes(np.minimum((middle * _BINS / len(p)).astype(np.int64), _BINS - 1))[value]
     size = np.bincount(code)
     weight = size / len(p)
     predicted = np.bincount(code, weights=p) / size

@@ -465,11 +465,6 @@ def how_to_read(report: JudgedResults) -> tuple[tuple[str, str], ...]:
 # Names and numbers
 
 
-def method_name(method: str) -> str:
-    """Return a method as a reader knows it."""
-    return _METHODS.get(method, method)
-
-
 def name_of(of: JudgedMean | QueryIntervals, link: str = ", ") -> str:
     """Return ``NDCG@10, BM25``, or the measure where there is one system."""
     return f"{of.measure}{link}{of.system}" if of.system else of.measure
@@ -980,7 +975,7 @@ def _data(report: JudgedResults) -> d.Section:
         (f"{judged} the judge gave no value", count(report.n_judge_missing)),
     )
     settings = [
-        ("method", f"{method_name(c.method)} ({c.method})"),
+        ("method", f"{_METHODS.get(c.method, c.method)} ({c.method})"),
         ("target", c.target),
         ("confidence level", level(c.confidence_level)),
         ("seed", str(c.seed)),

@@ -362,7 +362,12 @@ def document_interval(
     """
     check_level(confidence_level)
     require_one_of("target", target, ("population", "pool"))
-    _require_pool(labels, sample)
+    size, known = len(labels.weights), len(sample.inclusion)
+    if known != size or sample.fingerprint != pool_fingerprint(labels):
+        raise DataError(
+            f"the sample was drawn from another pool (of {known} documents, here {size}): judge "
+            "distributions, ranks and gains must be the same as then"
+        )
     chance = sample.inclusion[sample.rows]
     check_amount(labels, sample, y, target)
     fitted, residual, error = _regress(labels, sample, y)
@@ -443,16 +448,6 @@ def _regress(
     # a certain document is never predicted, so there is nothing to leave out
     left_out = np.where(random, residual / np.maximum(1 - leverage, 1e-3), residual)
     return fitted, residual, influence * left_out
-
-
-def _require_pool(labels: RankedLabels, sample: DocumentSample) -> None:
-    if len(sample.inclusion) != len(labels.weights) or (
-        sample.fingerprint != pool_fingerprint(labels)
-    ):
-        raise DataError(
-            f"the sample was drawn from another pool (of {len(sample.inclusion)} documents, here "
-            f"{len(labels.weights)}): judge distributions, ranks and gains must be the same as then"
-        )
 
 
 def combined_degrees(sampling: float, degrees: float, total: float, between: int) -> float:

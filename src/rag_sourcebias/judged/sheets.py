@@ -213,7 +213,13 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
         If a later version wrote the manifest.
     """
     ending = _ending(path)
-    plan = _read_manifest(manifest_path(path) if manifest is None else Path(manifest))
+    place = manifest_path(path) if manifest is None else Path(manifest)
+    if not place.exists():
+        raise DataError(
+            f"{place} does not exist: the sheet's manifest is needed to read it; it was written "
+            "beside the sheet, name it with manifest="
+        )
+    plan = read_fitted(_Manifest, place, kind=_KIND, version=_SCHEMA_VERSION)
     known = {row.row_id: row for row in plan.rows}
     grades = np.full(len(known), -1, dtype=np.int64)
     line_of: dict[str, int] = {}
@@ -311,15 +317,6 @@ def _grade(value: object, n_grades: int, where: str) -> int | None:
             "expected"
         )
     return int(match[1])
-
-
-def _read_manifest(path: Path) -> _Manifest:
-    if not path.exists():
-        raise DataError(
-            f"{path} does not exist: the sheet's manifest is needed to read it; it was written "
-            "beside the sheet, name it with manifest="
-        )
-    return read_fitted(_Manifest, path, kind=_KIND, version=_SCHEMA_VERSION)
 
 
 # Sheets on which people label items, with the design of the draw in columns of its own.

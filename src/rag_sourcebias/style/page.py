@@ -392,17 +392,16 @@ def quality_sentence(report: StyleResults, system: StyleSystem) -> str:
         f"{measure} is {score(mean)} for {base} queries; asking in another style changes {measure}"
     )
     found = sorted(
-        (q.change.estimate, f"{_change(q.change)} in {style_name(q.query_style)}")
+        (
+            q.change.estimate,
+            f"{estimate(q.change, scale=100, signed=True)} in {style_name(q.query_style)}",
+        )
         for q in rows
         if q.change is not None and significant(report, q.p_adjusted)
     )
     if not found:
         return f"{start} nowhere significantly."
     return f"{start} significantly by {_some([text for _, text in found], 'in ')}."
-
-
-def _change(found: Interval) -> str:
-    return estimate(found, scale=100, signed=True)
 
 
 def index_sentence(report: StyleResults, system: StyleSystem) -> str:
