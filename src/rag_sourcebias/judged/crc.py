@@ -28,7 +28,7 @@ from rag_sourcebias.measure.relevance import rank_of_labels
 # From label distributions to per-query utilities ([R] Eq. 1 and 5).
 # A linear utility of a query is Σ ω(rank) Σ_r P(r) gain(r) over its ranked documents; DCG and
 # precision are of this form. It is summed here; measures whose denominator depends on the labels
-# (NDCG, MAP, MRR) are in :mod:`rag_sourcebias.intervals.plugin`.
+# (NDCG, MAP, MRR) follow below.
 
 
 def dcg_weights(ranks: npt.NDArray[np.integer[Any]], cutoff: int) -> FloatArray:

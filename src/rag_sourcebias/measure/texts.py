@@ -255,6 +255,9 @@ def usable_references(reference: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in parts if words(part)))
 
 
+# Which language a text is in, from its script and its commonest words.
+
+
 #: Commonest words of each language, without those that are content words of another.
 FUNCTION_WORDS = {
     "en": "the of and to in is that for it with as was on by are this from at which be or have "
@@ -401,6 +404,9 @@ def main_language(texts: Sequence[str]) -> tuple[str, float]:
         return "", 0.0
     (code, n), *_ = counts.most_common(1)
     return _NAMES.get(code, code), n / len(looked_at)
+
+
+# What a data set holds of each source, and what of it limits a comparison.
 
 
 Design = Literal["rewrites", "independent", "unknown"]

@@ -326,6 +326,9 @@ def _changed(value: T, change: Callable[[object], object]) -> T:
     return cast("T", value if new is None else new)
 
 
+# What users hold: it says what was found, shows itself, and is saved.
+
+
 _IN_A_LINE = 3  # outcomes
 _PRINTED = 6
 

@@ -580,6 +580,9 @@ def _awrf(run: Run, tags: TagTable) -> float | None:
     return float(awrf(found, target).mean())
 
 
+# The queries that a verdict rests on, with the texts that were ranked.
+
+
 def evidence_of(
     system: SystemSkew,
     run: Run,
@@ -694,6 +697,9 @@ def _ranks_of(run: Run, query: str) -> dict[str, int]:
     at = run.query_ids.index(query)
     codes = run.doc_codes[run.offsets[at] : run.offsets[at + 1]].tolist()
     return {run.doc_ids[code]: rank for rank, code in enumerate(codes, start=1)}
+
+
+# Two versions of one document: which is ranked higher.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
