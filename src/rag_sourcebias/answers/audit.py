@@ -60,6 +60,7 @@ from rag_sourcebias.core.errors import (
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.infer.decide import (
+    bootstrap_means,
     crossing,
     expit,
     normal_quantile,
@@ -68,7 +69,6 @@ from rag_sourcebias.infer.decide import (
 )
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
-from rag_sourcebias.infer.resampling import bootstrap_means
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
 

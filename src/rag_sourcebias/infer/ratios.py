@@ -18,10 +18,9 @@ from rag_sourcebias.core.errors import (
     require_finite,
 )
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import beta_quantile, t_quantile
+from rag_sourcebias.infer.decide import beta_quantile, bootstrap_means, t_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import BoundedRatio
-from rag_sourcebias.infer.resampling import bootstrap_means
 from rag_sourcebias.measure.relevance import relative_delta
 
 # Two columns of per-query scores: their moments and what these allow.

@@ -23,7 +23,13 @@ from rag_sourcebias.core.errors import (
     if_enough,
 )
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import adjust_p_values, expit, t_p_value, t_quantile
+from rag_sourcebias.infer.decide import (
+    adjust_p_values,
+    expit,
+    resampled_counts,
+    t_p_value,
+    t_quantile,
+)
 from rag_sourcebias.infer.dependence import group_codes, mid_ranks, others_below
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
@@ -32,7 +38,6 @@ from rag_sourcebias.infer.means import (
     difference_test,
     t_around,
 )
-from rag_sourcebias.infer.resampling import resampled_counts
 from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.judged.data import (

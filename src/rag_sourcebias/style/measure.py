@@ -16,11 +16,12 @@ from rag_sourcebias.infer.decide import (
     Correction,
     adjust_p_values,
     box_degrees,
+    coin_flips,
+    dirichlet_sums,
     normal_quantile,
     queries_to_tell,
 )
 from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.resampling import coin_flips, dirichlet_sums
 from rag_sourcebias.style.data import FriedmanTest, RankPair, StyleCode, StyleFinding, Unfairness
 
 _EXACT_LIMIT = 14  # 2^14 sign patterns are enumerated rather than drawn
