@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -112,3 +114,34 @@ def test_refuses_too_little() -> None:
         noninferiority_test(np.full((1, 30), 0.5), np.zeros((1, 30)))
     with pytest.raises(DataError, match="NaN or infinity"):
         noninferiority_test(np.full((1, 30), np.nan), np.full((1, 30), 0.5))
+
+
+@pytest.mark.parametrize(("seeds", "seed_sd"), [(1, 0.0), (4, 0.001)])
+def test_the_queries_needed_pass_with_power_when_nothing_changed(seeds, seed_sd) -> None:
+    """The margin is z(.95) + z(.8) standard errors; what seeds add to these stays."""
+    after, before = scores(seeds, 60, seed_sd=seed_sd)
+    needed = noninferiority_test(after, before).n_needed
+    seen = CrossedMean.of(after - 0.99 * before)
+    assert (seen.seed_variance > 0) == (seeds > 1)
+
+    def errors(n: int) -> float:
+        margin = 0.01 * before.mean()
+        return margin / math.sqrt(60 * seen.query_variance / n + seen.seed_variance)
+
+    wanted = stats.norm.ppf(0.95) + stats.norm.ppf(0.8)
+    assert errors(needed) >= wanted > errors(needed - 1)
+    assert needed > 20
+
+
+def test_seeds_that_differ_by_more_than_the_margin_leave_no_number_of_queries() -> None:
+    after, before = scores(4, 60, seed_sd=0.05)
+    assert noninferiority_test(after, before).n_needed is None
+
+
+def test_a_loss_of_just_the_margin_needs_no_number_of_queries() -> None:
+    """1 of 64 queries lost all of its .5: a loss of the margin itself, 1 / 64."""
+    before = np.full((1, 64), 0.5)
+    after = before.copy()
+    after[0, 0] = 0.0
+    assert noninferiority_test(after, before, relative_margin=1 / 64).n_needed is None
+    assert noninferiority_test(after, before, relative_margin=1.01 / 64).n_needed is not None

@@ -117,6 +117,13 @@ class TestRefusals:
         enough = relative_delta_interval(np.tile(h, 4), np.tile(low, 4), method=method)
         assert enough.method.code is InferCode[method.upper()]
 
+    @pytest.mark.parametrize("method", ["delta", "bootstrap", "fieller"])
+    def test_four_standard_errors_are_enough_of_a_mean(self, method):
+        """The standard error of five .125 and five .875 is .125, and their mean is .5."""
+        h = np.repeat([0.125, 0.875], 5)
+        with pytest.raises(InsufficientDataError, match="at least 15 that differ"):
+            relative_delta_interval(h, 1 - h, method=method)
+
     @pytest.mark.parametrize("n", [0, 1])
     def test_one_query(self, n):
         with pytest.raises(InsufficientDataError, match="at least 2 queries"):

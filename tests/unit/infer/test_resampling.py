@@ -56,3 +56,20 @@ def test_equal_rows_are_drawn_together_without_a_difference():
         expected = ((spread**2).sum(axis=0) + (columns.sum(axis=0) / 13) ** 2) / (13 * 14)
         assert sums.var(axis=0) == pytest.approx(expected, rel=0.05)
         assert share.mean() == pytest.approx(1 / 13, rel=0.03)
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 15, 16])
+def test_a_seed_draws_known_rows(distinct: int) -> None:
+    """Rows are drawn one by one; with fewer than n / 8 different ones, how often each comes is."""
+    n = 16
+    rows = np.stack([np.arange(distinct) ** 2.0, -np.arange(distinct, dtype=float)], axis=1)
+    columns = rows[np.arange(n) % distinct]
+    found = bootstrap_means(columns, resamples=50, rng=3)
+    generator = np.random.default_rng(3)
+    ordered = columns[np.lexsort(columns.T[::-1])]
+    if distinct < n / 8:
+        counts = np.bincount(np.arange(n) % distinct)
+        expected = generator.multinomial(n, counts / n, size=50) @ rows / n
+    else:
+        expected = ordered[generator.integers(0, n, (50, n), dtype=np.int32)].mean(axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
+from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, queries_to_tell, skew_code
 from rag_sourcebias.infer.findings import InferCode
 
 
@@ -93,3 +93,31 @@ class TestQueriesNeeded:
         wide = interval(-200, 200, n=10**7)
         assert queries_for_verdict(wide, margin=0.0) is None
         assert math.isfinite(queries_for_verdict(interval(-200, 200, n=6), margin=5.0))
+
+
+def never(found, queries, contrast):
+    """No two columns are called alike."""
+    return np.zeros(found.shape[:-1], dtype=bool)
+
+
+@pytest.mark.parametrize("z", [1.5, 1.8])
+def test_two_columns_need_the_queries_of_a_paired_test(z: float) -> None:
+    """Of what the data leave plausible, 8 of 10 distances must be told with power .8.
+
+    With two columns the distance is normal around the truth, with the standard error seen. Truths
+    are those at which the distance seen is a quantile of what would be seen.
+    """
+    rng = np.random.default_rng(2)
+    n = 400
+    difference = rng.normal(size=n)
+    difference = (difference - difference.mean()) / difference.std(ddof=1)
+    difference += z / math.sqrt(n)
+    columns = rng.normal(size=n)[:, None] + np.stack([difference / 2, -difference / 2], axis=1)
+    needed = [queries_to_tell(columns, alpha=0.05, alike=never, rng=seed) for seed in range(8)]
+
+    def folded(t: float, probability: float) -> float:
+        return stats.foldnorm.cdf(z, t) - probability
+
+    truth = optimize.brentq(lambda t: folded(t, 0.75), 0, z)
+    expected = n * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) / truth) ** 2
+    assert np.mean(needed) == pytest.approx(expected, rel=0.1)

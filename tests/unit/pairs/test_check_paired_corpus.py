@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 from paired_texts import LLM, WordSpec, human_text, paired_dataset
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.infer.equivalence import equivalence_test
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks
 
@@ -168,6 +170,8 @@ def test_p_values_are_adjusted_over_retrievers_and_sources() -> None:
     }
     first = report.sole_corpus[0]
     assert first.p_equivalent_adjusted == pytest.approx(min(1, 32 * first.p_equivalent))
+    alone = equivalence_test(np.ones(30), np.ones(30), margin=FAST.margin, level=FAST.level / 32)
+    assert first.n_needed == alone.n_needed
     only = check_paired_corpus(paired_dataset(sources=sources), sources=["llm:b"], config=FAST)
     assert [p.source for p in only.sources] == ["llm:b"]
 

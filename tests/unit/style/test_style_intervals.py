@@ -42,16 +42,18 @@ def test_average_ranks_against_clopper_and_pearson():
     assert (unfair.lower, unfair.upper) == pytest.approx(expected, abs=0.01)
 
 
-def test_unfairness_against_a_literal_inversion():
-    m = matrix(60, effect=0.3)
+@pytest.mark.parametrize(("n", "effect"), [(12, 1.0), (60, 0.3)])
+def test_unfairness_against_a_literal_inversion(n, effect):
+    m = matrix(n, effect=effect)
     found = style_matrix_intervals(m, rng=0)
     ranks = m.ranks[:, 2] - 2.5
     mean, rng = ranks.mean(axis=0), np.random.default_rng(9)
-    weights = rng.dirichlet(np.ones(61), 20_000)
-    scale = np.sqrt(61 * 62 / (60 * 59)) * stats.t.ppf(0.975, 59) / stats.norm.ppf(0.975)
+    weights = rng.dirichlet(np.ones(n + 1), 20_000)
+    scale = np.sqrt((n + 1) * (n + 2) / (n * (n - 1)))
+    scale *= stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
     order = stats.rankdata(mean) - 2.5
     for end, unseen, tail in (("lower", 0 * order, 0.975), ("upper", order, 0.025)):
-        errors = mean - weights[:, :60] @ ranks - weights[:, 60:] * unseen
+        errors = mean - weights[:, :n] @ ranks - weights[:, n:] * unseen
         errors = errors.mean(axis=0) + scale * (errors - errors.mean(axis=0))
         # The interval's end is what makes the seen unfairness just believable.
         t = np.sqrt(getattr(found.unfairness[2], end) / found.unfairness[2].estimate)
