@@ -94,15 +94,23 @@ def layers() -> list[set[str]]:
 
 
 def upward(found: Iterable[Arrow], rows: Sequence[set[str]]) -> set[Arrow]:
-    """Return the arrows to a row above, or to a neighbour in the same row."""
+    """Return the arrows to a row above, or to a neighbour in the same row.
+
+    Folders with a colon between them count as one: both hold what is handed over.
+    """
     top, bottom = -1, len(rows)
-    row_of = {part: i for i, row in enumerate(rows) for part in row}
-    row_of |= {"": top, "__main__": top, "_version": bottom}
+    row_of = {
+        folder.strip(): (i, part)
+        for i, row in enumerate(rows)
+        for part in row
+        for folder in part.split(":")
+    }
+    row_of |= {"": (top, ""), "__main__": (top, "__main__"), "_version": (bottom, "_version")}
 
     def place(module: str) -> tuple[int, str]:
         package, _, rest = module.partition(".")
         part = rest.partition(".")[0]
-        return (top, package) if package == ADAPTERS else (row_of[part], part)
+        return (top, package) if package == ADAPTERS else row_of[part]
 
     wrong = set()
     for arrow in found:

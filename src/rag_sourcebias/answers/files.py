@@ -13,8 +13,8 @@ import numpy as np
 from rag_sourcebias.answers.data import AnswerTexts
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.intake.tables import Table, names_of, numbers_of, read_any_table
 from rag_sourcebias.io.files import PathLike
-from rag_sourcebias.io.tables import Table, names_of, numbers_of, read_any_table
 
 # Reference answers that list several accepted wordings.
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.intake.tables import ids_of, read_table
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
-from rag_sourcebias.io.tables import ids_of, read_table
 from rag_sourcebias.io.trec import read_qrels, read_tags
 
 # Rows of BEIR corpus and query files, checked one by one.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
+from rag_sourcebias.intake.tables import open_parquet, parquet_columns, pyarrow_modules
 from rag_sourcebias.io.beir import (
     check_rows,
     checked_folder,
@@ -28,7 +29,6 @@ from rag_sourcebias.io.beir import (
     tag_file,
 )
 from rag_sourcebias.io.files import PathLike, check_file, map_array, open_bytes, read_jsonl_part
-from rag_sourcebias.io.tables import open_parquet, parquet_columns, pyarrow_modules
 from rag_sourcebias.io.trec import read_tags
 
 # Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.

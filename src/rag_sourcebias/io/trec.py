@@ -10,8 +10,8 @@ import numpy as np
 
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, require_name, require_one_of
+from rag_sourcebias.intake.tables import read_table
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines, write_atomic
-from rag_sourcebias.io.tables import read_table
 
 # Tag files: which source (and style, and twin) each document has.
 

@@ -19,8 +19,7 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems, Judgments
 from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
-from rag_sourcebias.io.tables import (
+from rag_sourcebias.intake.tables import (
     Chooser,
     Table,
     find_column,
@@ -33,6 +32,7 @@ from rag_sourcebias.io.tables import (
     table_of,
     unescaped,
 )
+from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.judged.judge_audit import BiasColumns
 
 # Readers of judged data: human and judge values of items, in one file or in two.

@@ -13,10 +13,10 @@ from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
+from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
-from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.io.verified import Verification, read_verification
 from rag_sourcebias.neural.named import (

@@ -26,9 +26,9 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.infer.texts import TextStatistic
+from rag_sourcebias.intake.tables import names_of, read_table
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
-from rag_sourcebias.io.tables import names_of, read_table
 from rag_sourcebias.measure.relevance import check_cutoffs
 
 # Queries and documents in several writing styles.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.tables import read_clusters
+from rag_sourcebias.intake.tables import read_clusters
 
 WANTED = {"q1": "a", "q2": "b", "3": "a"}
 

@@ -672,12 +672,12 @@ def find_ids(
 
 
 def read_any_table(path: PathLike, choose: Chooser) -> Table:
-    """Read a table as :func:`~rag_sourcebias.io.tables.read_table`, or a JSON array of objects.
+    """Read a table as :func:`~rag_sourcebias.intake.tables.read_table`, or a JSON array of objects.
 
     Raises
     ------
     DataError
-        As :func:`~rag_sourcebias.io.tables.read_table`, and if an array holds something else.
+        As :func:`~rag_sourcebias.intake.tables.read_table`, and if an array holds something else.
     """
     name = os.fspath(path)
     if Path(path).suffix in _PARQUET or not _is_array(Path(path)):

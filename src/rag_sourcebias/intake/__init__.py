@@ -1,0 +1,1 @@
+"""Everything handed over: files, objects and tables, as core types."""
