@@ -178,3 +178,20 @@ def test_refusals():
         difference_interval(same[:40], judge[:40], judge[40:])
     with pytest.raises(InsufficientDataError, match="all 40 labelled queries score 0"):
         judged_relative_delta_interval(0 * truth[:40], judge[:40], judge[40:])
+
+
+def test_sources_that_score_alike_differ_by_nothing():
+    rng = np.random.default_rng(2)
+    score, judge = rng.random((30, 1)) * [1, 1], rng.random((230, 1)) * [1, 1]
+    found = judged_relative_delta_interval(score, judge[:30], judge[30:])
+    assert (found.lower, found.estimate, found.upper) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("least", "wide"), [(-13.0, True), (-13.01, False)])
+def test_a_judge_is_on_the_scale_of_people_up_to_15_times_their_range(least, wide):
+    """People grade 1 or 2, and mostly both systems alike: ends reach for half the scale."""
+    y, judge = np.ones((30, 2)), np.ones((330, 2))
+    y[:8, 0] = y[15:20] = 2
+    judge[:30], judge[-1] = y, least
+    found = difference_interval(y, judge[:30], judge[30:])
+    assert (found.upper - found.lower > 1) == wide

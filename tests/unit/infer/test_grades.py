@@ -14,7 +14,7 @@ LEVEL = 0.9
 PROBABILITY = 0.5 + LEVEL / 2
 
 
-def literal(y, f, pool, span):
+def literal(y, f, pool, span=None):
     """Ends that t gives or that unseen errors of the judge allow, whichever lie further out.
 
     Of n labels k may be errors of more than half the way to an end of the scale, and Jeffreys'
@@ -34,6 +34,8 @@ def literal(y, f, pool, span):
     skewness = np.sum((influence - influence.mean()) ** 3) / error**3
     skewness = np.clip(skewness * np.sqrt(n * (n - 1)) / (n - 2), -0.25, 0.25)
     shift = error * skewness * (2 * q**2 + 1) / 6
+    if span is None:
+        return estimate - q * error + shift, estimate + q * error + shift
     reach = []
     for room, errors in ((estimate - span[0], -residuals), (span[1] - estimate, residuals)):
         k = np.count_nonzero(errors > room / 2)
@@ -83,6 +85,16 @@ def test_a_judge_within_half_the_range_of_the_grades_is_on_their_scale(least, mo
     f[[0, 2]] = least, most
     found = mean_interval(y, f, pool, confidence_level=LEVEL)
     assert ends(found) == pytest.approx(literal(y, f, pool, span))
+
+
+@pytest.mark.parametrize(("first", "span"), [(0.0, (0.0, 17.0)), (0.5, None)])
+def test_grades_come_twice_each_on_average(first, span):
+    """18 values of 36 labels, or 19."""
+    y = np.repeat(np.arange(18.0), 2)
+    y[0] = first
+    pool = np.linspace(0, 17, 400)
+    found = mean_interval(y, y, pool, confidence_level=LEVEL)
+    assert ends(found) == pytest.approx(literal(y, y, pool, span))
 
 
 def test_a_judge_on_another_scale_changes_nothing():

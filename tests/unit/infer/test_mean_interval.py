@@ -233,7 +233,7 @@ def test_long_tails_without_known_ends_are_told() -> None:
     rng = np.random.default_rng(4)
     z = rng.normal(size=430)
     for method in ("regression", "labels"):
-        long = mean_interval(np.exp(z[:30] * 1.5), z[:30], z[30:], method=method)
+        long = mean_interval(50 + np.exp(z[:30] * 1.5), z[:30], z[30:], method=method)
         assert InferCode.LONG_TAIL() in long.notes
         even = mean_interval(z[:30], z[:30] ** 3, z[30:] ** 3, method=method)
         assert InferCode.LONG_TAIL() not in even.notes

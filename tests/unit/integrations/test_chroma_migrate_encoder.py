@@ -426,11 +426,13 @@ def test_langchain_finds_the_new_vectors_under_the_old_name(client: Any) -> None
     migration.switch()
     found = store(NEW).similarity_search("word17", k=1)[0]
     assert (found.id, found.page_content, found.metadata) == ("17", "word17 text", {"n": 17})
-    store(NEW).add_texts(["word99 late"], ids=["99"])
-    assert store(NEW).similarity_search("word99 late", k=1)[0].id == "99"
+    # "late" and "word99" would share a bin with one other text only: Chroma's graph of neighbours
+    # then holds one link to the new vector, and about one index in 100 lost it.
+    store(NEW).add_texts(["word30 text"], ids=["30"])
+    assert store(NEW).similarity_search("word30", k=1)[0].id == "30"
     migration.roll_back(Encoded(OLD).embed_documents)
     assert store(OLD).similarity_search("word17", k=1)[0].id == "17"
-    assert store(OLD).similarity_search("word99 late", k=1)[0].id == "99"
+    assert store(OLD).similarity_search("word30", k=1)[0].id == "30"
 
 
 def test_llama_index_finds_what_it_would_have_embedded_itself(client: Any) -> None:

@@ -14,7 +14,9 @@ from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import compare_systems, mean_interval, unpaired_difference_interval
 from rag_sourcebias.infer.samples import how_drawn, residual_share
 from rag_sourcebias.judged.audit import (
+    JudgedValues,
     judge_items_with_intervals,
+    labels_saved,
 )
 from rag_sourcebias.judged.data import JudgedConfig, LabelledClusters
 from rag_sourcebias.judged.page import first
@@ -185,6 +187,16 @@ def test_saved_labels_by_their_definition(target):
     times = min(times, 1) / ((1 - by_items) * most + by_items)
     part = labeled if target == "pool" else 0
     assert mean.labels_saved == round(n / (part + (1 - part) / times) - n) > 0
+
+
+def test_an_interval_of_a_point_saves_no_number_of_labels():
+    alike = np.tile([0.0, 1.0], 50)
+    values = JudgedValues(np.where(np.arange(100) < 40, alike, np.nan), alike)
+    wide = judged(alike, alike, 40).labels_alone
+    point = dataclasses.replace(wide, lower=wide.estimate, upper=wide.estimate)
+    assert labels_saved(point, wide, values) is None
+    assert labels_saved(wide, point, values) is None
+    assert labels_saved(wide, wide, values) is not None
 
 
 def test_savings_by_cluster_are_more_cautious():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
@@ -163,6 +164,21 @@ class TestDependence:
         assert few.interval is None
         assert "6" in str(few.refusal)
         assert measure(world()).systems[0].across is None
+
+    def test_the_average_over_rewriters_varies_with_rewriters_and_with_queries(self):
+        system = measure(world(rivals=5), measures=("NDCG",), cutoffs=(5,)).systems[0]
+        values, influence = [], []
+        for chance in system.chance:
+            skew, base = chance.skew[0], chance.base[0]
+            values.append(100 * skew.sum() / base.sum())
+            influence.append((100 * skew - values[-1] * base) / base.sum())
+        by_query = np.mean(influence, axis=0)
+        n = np.count_nonzero(by_query)
+        variance = np.var(values, ddof=1) / 6 + np.sum(by_query**2) * n / (n - 1)
+        mean, half = np.mean(values), stats.t.ppf(0.975, 5) * np.sqrt(variance)
+        interval = system.across.interval
+        assert system.across.value == interval.estimate == pytest.approx(mean)
+        assert (interval.lower, interval.upper) == pytest.approx((mean - half, mean + half))
 
     def test_merged_models_are_one_source(self):
         report = measure(world(rivals=2), merge_llms=True)
