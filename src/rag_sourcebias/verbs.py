@@ -18,17 +18,8 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.io.given import (
-    a,
-    columns_of,
-    data_of,
-    is_frame,
-    is_path,
-    is_results,
-    names_in,
-    run_of,
-    said,
-)
+from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, names_in
+from rag_sourcebias.io.given import data_of, is_results, run_of, said
 from rag_sourcebias.io.samples import cache_dir, list_datasets
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (

@@ -28,8 +28,8 @@ NODES = {
     "debias": 21809,
     "explain": 9828,
     "infer": 20624,
-    "intake": 2896,
-    "io": 15068,
+    "intake": 3357,
+    "io": 14634,
     "judged": 36499,
     "llm": 4116,
     "measure": 6077,
@@ -44,7 +44,7 @@ NODES = {
     "tagging": 14576,
     "terminal": 2969,
     "testing": 3005,
-    ".": 3847,
+    ".": 3848,
     "integrations": 29222,
 }
 NODES_PER_STATEMENT = 8.5

@@ -12,6 +12,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.intake.objects import _is_rows, a, columns_of, is_column, is_frame, is_path
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
@@ -27,80 +28,6 @@ _SOURCES = ("source", "rsb_source", "origin", "author")
 _GRADES = ("relevance", "grade", "rel", "label", "score", "qrel", "relevant")
 _RANKS = ("rank", "position")
 _SCORES = ("score", "similarity", "sim")
-
-
-# Frames of any library.
-
-
-def _frame(value: Any) -> Any:  # noqa: ANN401 - a frame of narwhals, or None
-    """Return a frame of any library as narwhals sees it, None for anything else."""
-    # narwhals is loaded for what may be a frame alone; a lazy one warns when asked for `columns`
-    if not hasattr(value, "collect_schema") and not hasattr(value, "columns"):
-        return None
-    import narwhals as nw
-
-    try:
-        frame = nw.from_native(value, pass_through=True)
-    except nw.exceptions.NarwhalsError as error:
-        raise DataError(f"a frame cannot be read: {error}") from error
-    return frame if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
-
-
-def is_frame(value: object) -> bool:
-    """Whether a value is a table of pandas, polars, pyarrow or another library."""
-    return _frame(value) is not None
-
-
-def names_in(value: object) -> list[str]:
-    """Return the names of a frame's columns."""
-    return [str(name) for name in _frame(value).collect_schema().names()]
-
-
-def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
-    """Return the columns of a frame, of a list of dicts or of a dict of lists; missing is None.
-
-    Raises
-    ------
-    DataError
-        If it is none of these.
-    """
-    if (frame := _frame(value)) is not None:
-        frame = frame.lazy().collect()
-        columns = {str(name): frame.get_column(name).to_list() for name in frame.columns}
-    elif _is_rows(value):
-        names = dict.fromkeys(name for row in value for name in row)
-        columns = {str(name): [row.get(name) for row in value] for name in names}
-    elif isinstance(value, Mapping) and all(map(_is_column, value.values())):
-        columns = {
-            str(name): column.tolist() if isinstance(column, np.ndarray) else list(column)
-            for name, column in value.items()
-        }
-    else:
-        raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
-    if len({len(column) for column in columns.values()}) > 1:
-        raise DataError(f"{what}: columns differ in length")
-    return {name: [_or_none(cell) for cell in column] for name, column in columns.items()}
-
-
-def _or_none(cell: Any) -> Any:  # noqa: ANN401
-    try:
-        missing = cell is None or bool(cell != cell)  # noqa: PLR0124 - NaN is missing
-    except (TypeError, ValueError):  # pandas.NA says of itself neither
-        missing = True
-    return None if missing else cell
-
-
-def _is_rows(value: object) -> bool:
-    return (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and bool(value)
-        and all(isinstance(row, Mapping) for row in value)
-    )
-
-
-def _is_column(value: object) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "to_list")
 
 
 def _column(
@@ -119,36 +46,12 @@ def _optional(columns: Mapping[str, list[Any]], names: Sequence[str]) -> list[An
     return next((columns[name] for name in names if name in columns), None)
 
 
-def a(value: object) -> str:
-    """Say what a value is, with its article, in messages."""
-    if value is None:
-        return "None"
-    if isinstance(value, type):
-        return f"the class {value.__qualname__}"
-    if isinstance(value, str):
-        return f"the text {value[:60]!r}"
-    kind = type(value)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else (
-        f"{kind.__module__.partition('.')[0]} {kind.__qualname__}")  # fmt: skip
-    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
-
-
-def is_path(value: object) -> bool:
-    """Whether a value is the path of something that exists."""
-    if isinstance(value, os.PathLike):
-        return True
-    try:
-        return isinstance(value, str) and Path(value).exists()
-    except OSError:  # a text that is too long for a name
-        return False
-
-
 # Parts of a data set.
 
 
 def _is_by_id(value: object) -> bool:
     """Whether a value is ``{id: row}`` and no table of columns."""
-    return isinstance(value, Mapping) and not any(map(_is_column, value.values()))
+    return isinstance(value, Mapping) and not any(map(is_column, value.values()))
 
 
 def queries_of(value: Any) -> tuple[Query, ...]:  # noqa: ANN401
@@ -284,7 +187,7 @@ def qrels_of(value: Any) -> Qrels:  # noqa: ANN401
 
 def _looks_like_columns(value: Mapping[Any, Any]) -> bool:
     return any(name in value for name in ("query_id", "qid", "query-id")) and all(
-        map(_is_column, value.values())
+        map(is_column, value.values())
     )
 
 
