@@ -10,7 +10,7 @@ from scipy import stats
 
 from rag_sourcebias.infer.decide import bootstrap_means
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import bootstrap_intervals
+from rag_sourcebias.infer.means import bootstrap_interval, bootstrap_intervals
 
 
 @pytest.mark.parametrize("n", [8, 30, 400])
@@ -44,3 +44,12 @@ def test_resamples_that_agree_give_no_interval():
     found = bootstrap_intervals(np.array([1.0, 20.0]), draws, n=9)
     assert found[0] is None
     assert found[1] is not None
+
+
+def test_resamples_are_held_in_parts_without_a_difference():
+    """3,000 means of 2,000 values are more than 4 million draws."""
+    values = np.random.default_rng(5).random(2000)
+    drawn = np.random.default_rng(1).integers(0, 2000, (3000, 2000))
+    found = bootstrap_interval(values, n_resamples=3000, rng=1)
+    expected = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+    assert (found.lower, found.upper) == pytest.approx(tuple(expected))

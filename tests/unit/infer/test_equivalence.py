@@ -110,3 +110,14 @@ def test_what_cannot_be_tested_is_refused() -> None:
     with pytest.raises(InsufficientDataError, match="at least 20 queries, not 19") as caught:
         equivalence_test(good[:19], good[:19], margin=0.1)
     assert caught.value.n_needed == 20
+
+
+@pytest.mark.parametrize(("changed", "few"), [(14, True), (15, False)])
+def test_fifteen_queries_that_differ_make_a_t_test(changed: int, few: bool) -> None:
+    second = np.full(60, 0.5)
+    first = second + np.where(np.arange(60) < changed, 0.1, 0.0)
+    test = equivalence_test(first, second, margin=0.1)
+    assert (test.note == InferCode.FEW_DIFFER(changed=changed, n=60)) == few
+    low, high = stats.ttest_rel(first, second).confidence_interval(0.9)
+    found = (test.difference.lower, test.difference.upper)
+    assert (found == pytest.approx((low, high))) != few

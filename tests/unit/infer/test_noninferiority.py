@@ -145,3 +145,13 @@ def test_a_loss_of_just_the_margin_needs_no_number_of_queries() -> None:
     after[0, 0] = 0.0
     assert noninferiority_test(after, before, relative_margin=1 / 64).n_needed is None
     assert noninferiority_test(after, before, relative_margin=1.01 / 64).n_needed is not None
+
+
+@pytest.mark.parametrize(("changed", "few"), [(14, True), (15, False)])
+def test_fifteen_queries_that_changed_make_a_t_test(changed: int, few: bool) -> None:
+    before = np.full((1, 60), 0.5)
+    after = before + np.where(np.arange(60) < changed, 0.1, 0.0)
+    expected = stats.ttest_rel(after[0], 0.99 * before[0], alternative="greater").pvalue
+    test = noninferiority_test(after, before)
+    assert (test.note == InferCode.FEW_CHANGED(changed=changed, n=60)) == few
+    assert (test.p_value == pytest.approx(expected, rel=1e-6)) != few

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.judged import (
@@ -87,6 +88,9 @@ def test_crossfit_is_its_definition():
     )
     by_item = powers[fold]
     assert found.estimate == pytest.approx(np.mean(y - by_item * (yhat - pool.mean())))
+    level, power = y - by_item * (yhat - pool.mean()), by_item.mean()
+    variance = level.var(ddof=1) / 30 + power**2 * pool.var(ddof=1) / len(pool)
+    assert found.half_width == pytest.approx(stats.t.ppf(0.975, 29) * np.sqrt(variance))
 
 
 def test_refusals():

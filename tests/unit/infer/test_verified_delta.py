@@ -7,13 +7,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import queries_for_verdict
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.verified import (
     draw_chances,
     draw_rows,
+    p_of,
     relevant_slots,
     require_informative,
     tag_quality,
@@ -191,3 +195,18 @@ def test_a_mark_at_the_very_end_draws_the_last_document() -> None:
     """Chances may sum to a little less than a whole number."""
     last = SimpleNamespace(permutation=lambda rows: rows, random=lambda: 1 - 1e-13)
     assert draw_rows(np.array([1.0, 1.0, 1 - 1e-12]), last).tolist() == [0, 1, 2]
+
+
+def test_at_the_ends_of_an_interval_the_p_value_is_its_level() -> None:
+    found = Interval(
+        estimate=4.0,
+        lower=1.0,
+        upper=7.0,
+        confidence_level=0.9,
+        method=InferCode.GIVEN(),
+        n_labeled=50,
+        assumptions=(),
+    )
+    assert (p_of(found, 1.0), p_of(found, 7.0)) == pytest.approx((0.1, 0.1))
+    assert p_of(found, 4.0) == 1.0
+    assert p_of(found) == pytest.approx(2 * stats.norm.sf(4 * stats.norm.ppf(0.95) / 3))

@@ -154,7 +154,8 @@ def test_differences_stay_within_what_the_scale_allows(scale, bounds):
 
 
 @pytest.mark.parametrize(
-    ("n", "m", "baseline", "needed"), [(9, 3, None, 10), (29, 10, None, 30), (29, 38, 0, 30)]
+    ("n", "m", "baseline", "needed"),
+    [(9, 3, None, 10), (9, 9, None, 10), (29, 10, None, 30), (29, 38, 0, 30)],
 )
 def test_too_few_labels_are_refused(n, m, baseline, needed):
     y, f = world(m=m)

@@ -8,6 +8,7 @@ import pytest
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values
+from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.measure.relevance import relative_delta, source_scores
 from rag_sourcebias.measure.texts import DataCode
@@ -103,6 +104,19 @@ def test_finds_the_skew_that_was_put_in(report):
     assert skewed.awrf < fair.awrf <= 1
 
 
+def test_exposure_beyond_the_share_of_documents_is_a_mean_over_queries(report):
+    run = make_run(name="skewed", lead=1.5, seed=1)
+    first = [ranking.doc_ids[0].rpartition("-")[0] for ranking in run.top(1)]
+    exposures = [e for e in report.system("skewed").exposure if e.browsing == "top-1"]
+    for e in exposures:
+        shown = np.array([float(source == e.source) for source in first])
+        share = clustered_mean(shown, np.arange(60), bounds=(0.0, 1.0))
+        assert (e.share, e.corpus_share) == (shown.mean(), pytest.approx(1 / 3))
+        assert e.difference.lower == pytest.approx(share.lower - 1 / 3)
+        assert e.difference.upper == pytest.approx(share.upper - 1 / 3)
+    assert {e.source for e in exposures} >= {"human", *LLMS}
+
+
 def test_same_input_same_report(report):
     again = measure_source_bias(
         [make_run(name="fair"), make_run(name="skewed", lead=1.5, seed=1)],
@@ -163,6 +177,19 @@ def test_warnings_about_the_data():
     assert told[DataCode.INDEPENDENT] == {}
     assert told[SourceCode.EMPTY] == {"system": "run", "n": 1}
     assert report.warnings == tuple(map(str, report.findings))
+
+
+def test_unpaired_documents_of_unknown_design_are_warned_of():
+    bare = TagTable.from_tags(
+        (d, DocTags(source=d.rpartition("-")[0])) for d in tag_table().doc_ids
+    )
+    for tags, design, told in (
+        (tag_table(), "unknown", False),
+        (bare, "unknown", True),
+        (bare, "rewrites", False),
+    ):
+        report = measure_source_bias(make_run(), make_qrels(), tags, config=CONFIG, design=design)
+        assert (DataCode.UNPAIRED in {finding.code for finding in report.findings}) == told
 
 
 @pytest.mark.parametrize(

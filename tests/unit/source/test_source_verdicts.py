@@ -10,7 +10,7 @@ from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.source.audit import corrected_config, measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig, SourceCode
 from rag_sourcebias.source.page import SkewReport
 
@@ -186,6 +186,26 @@ class TestDependence:
         assert verdict(report).other == "llm"
 
 
+@pytest.mark.parametrize("llm", [1, 2])
+def test_evidence_is_the_pair_of_versions_of_which_one_ranks_highest(llm):
+    """Of two relevant human documents and one LLM version or two; one judged text has no tags."""
+    run, qrels, tags = world(8, human=2, llm=llm, noise=5)
+    rows = zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
+    judged = [(qrels.query_ids[q], qrels.doc_ids[d], int(g)) for q, d, g in rows]
+    qrels = Qrels.from_rows([*judged, *((q, "gone", 1) for q in qrels.query_ids)])
+    cases = measure((run, qrels, tags)).systems[0].evidence
+    rank = {
+        q: {doc_id: place for place, doc_id in enumerate(ranking.doc_ids, start=1)}
+        for q, ranking in zip(run.query_ids, run.top(100), strict=True)
+    }
+    for case in cases:
+        pairs = [(f"human-{case.item[1:]}-{i}", f"{LLM}-{case.item[1:]}-{i}") for i in range(llm)]
+        best = min(pairs, key=lambda pair: min(rank[case.item][doc_id] for doc_id in pair))
+        assert (case.first.doc_id, case.second.doc_id) == best
+        assert [case.first.value, case.second.value] == [rank[case.item][d] for d in best]
+    assert "q0" in {case.item for case in cases}
+
+
 class TestRefusedVerdicts:
     """Too little of something is a verdict of its own, with the remedy, not an exception."""
 
@@ -243,6 +263,18 @@ class TestRefusedVerdicts:
 
 
 class TestBadInput:
+    @pytest.mark.parametrize(
+        ("settings", "wanted"),
+        [
+            ({"measures": ("MAP", "MRR")}, "MAP, MRR with baseline 'human'"),
+            ({"primary": "MAP@3"}, "MAP@3 with baseline 'human'"),
+            ({"baseline_source": LLM}, "NDCG, MAP with baseline 'llm:a'"),
+        ],
+    )
+    def test_measures_that_verified_documents_cannot_correct(self, settings, wanted):
+        with pytest.raises(DataError, match=f"asked for {wanted}"):
+            corrected_config(AuditConfig(**settings))
+
     found = world(12)
     ids = found[1].query_ids
 

@@ -194,6 +194,17 @@ def test_ties_are_counted_and_share_their_ranks():
     assert system.rows[0].friedman.statistic == pytest.approx(expected.statistic)
 
 
+@pytest.mark.parametrize(
+    ("n", "told"),
+    [(19, ["are too few to rank styles"]), (20, ["are few"]), (99, ["are few"]), (100, [])],
+)
+def test_few_queries_are_told(n, told):
+    warnings = measure_style_bias({"x": similarities(n)}, styled(n), config=CONFIG).warnings
+    found = [w for w in warnings if w.startswith(f"{n} queries are")]
+    assert len(found) == len(told)
+    assert all(text in warning for text, warning in zip(told, found, strict=True))
+
+
 def test_warnings_say_what_limits_the_data():
     texts = styled(8)
     same = {**texts.documents, "b": ("same text", *texts.documents["b"][1:])}
