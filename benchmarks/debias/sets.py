@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.io.samples import load_sample
 
 OUTFOX = {

@@ -29,7 +29,7 @@ from rag_sourcebias.debias.twins import (
     described,
     fit_twins,
 )
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_sourcebias.io.beir import read_corpus
+from rag_sourcebias.intake.beir import read_corpus
 
 ANY = "llm:any"
 CITATION = re.compile(r"\s?\[\d+(?:\s*[,–-]\s*\d+)*\]")

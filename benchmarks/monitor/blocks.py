@@ -38,7 +38,7 @@ KINDS = ("without a shift", "shifts")
 
 def found_documents(folder: Path) -> np.ndarray:
     """Ten documents of each NFCorpus query in the order of the file, by BM25, shape (n, 10)."""
-    from rag_sourcebias.io.beir import read_beir
+    from rag_sourcebias.intake.beir import read_beir
     from rag_sourcebias.retrieval.search import BM25Spec
 
     dataset = read_beir(folder, split="train")

@@ -146,9 +146,9 @@ def _named(where: str) -> Callable[..., Callable[[Path], object]]:
 
 _run = _named("io.trec:read_run")
 _qrels = _named("io.trec:read_qrels")
-_beir = _named("io.beir:read_beir")
+_beir = _named("intake.beir:read_beir")
 _tags = _named("io.trec:read_tags")
-_texts = _named("io.beir:read_texts")
+_texts = _named("intake.beir:read_texts")
 _clusters = _named("intake.tables:read_clusters")
 _items = _named("judged.files:read_judged_items")
 _labels = _named("judged.files:read_label_distributions")
@@ -169,7 +169,7 @@ _manifest = _named("pairs.rewrites:read_manifest")
 
 
 def _sharded(folder: Path) -> object:
-    from rag_sourcebias.io.shards import open_sharded
+    from rag_sourcebias.retrieval.shards import open_sharded
 
     data = open_sharded(folder / "beir", shard_documents=10)
     return [data.corpus.read(shard) for shard in data.corpus.shards]
@@ -406,7 +406,7 @@ def _write_vectors(folder: Path) -> None:
 
 
 def _vectors(folder: Path) -> object:
-    from rag_sourcebias.io.shards import open_vectors
+    from rag_sourcebias.retrieval.shards import open_vectors
 
     found = open_vectors(folder / "docs.npy", folder / "queries.npy", n_documents=24, n_queries=6)
     return found.documents.rows(0, 24), found.queries.take([0, 5])

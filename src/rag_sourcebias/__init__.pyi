@@ -25,7 +25,7 @@ from .explain.data import ExplainConfig as ExplainConfig
 from .explain.legacy_report import ExplainReport as ExplainReport
 from .infer.judged import mean_interval as mean_interval
 from .infer.ratios import relative_delta_interval as relative_delta_interval
-from .io.beir import read_beir as read_beir
+from .intake.beir import read_beir as read_beir
 from .io.samples import load_sample as load_sample
 from .io.trec import read_qrels as read_qrels
 from .io.trec import read_run as read_run

@@ -14,9 +14,9 @@ import typer
 
 from rag_sourcebias.answers.files import find_answer_columns
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.beir import read_corpus
+from rag_sourcebias.intake.document_stores import summarise
 from rag_sourcebias.intake.tables import find_column, read_table
-from rag_sourcebias.io.beir import read_corpus
-from rag_sourcebias.io.document_stores import summarise
 from rag_sourcebias.io.files import read_json, read_lines
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.kinds import read_report

@@ -18,8 +18,8 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
+from rag_sourcebias.intake.given import data_of, is_results, run_of, said
 from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, names_in
-from rag_sourcebias.io.given import data_of, is_results, run_of, said
 from rag_sourcebias.io.samples import cache_dir, list_datasets
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (
@@ -229,15 +229,6 @@ def audit(
     specs = _specs(retriever, None if cache is None else Path(cache), id_key)
     given = said(lambda: data_of(data, tags=tags, split=split), "data")
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
-    for run in runs:
-        if not set(run.query_ids) & set(given.qrels.query_ids):
-            asked, judged = (
-                next(iter(ids), None) for ids in (run.query_ids, given.qrels.query_ids)
-            )
-            raise DataError(
-                f"results {run.name!r} and judgments have no query in common: there queries are "
-                f"named like {asked!r}, here like {judged!r}"
-            )
     if len(runs) == len(specs):
         corpus = None if given.dataset is None else given.dataset.corpus
         return measure_source_bias(

@@ -9,7 +9,7 @@ import pytest
 
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import SourceExplanation
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 
 pytestmark = pytest.mark.data
 

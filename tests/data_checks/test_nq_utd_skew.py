@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Dataset, Qrels
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.neural.loading import SentenceEncoder, fast_dtype
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec

@@ -11,7 +11,7 @@ import pytest
 from command_line import refused, run, succeed
 from static_model import static_model
 
-from rag_sourcebias.io.beir import read_beir, write_beir
+from rag_sourcebias.intake.beir import read_beir, write_beir
 from rag_sourcebias.io.samples import load_sample
 
 pytestmark = pytest.mark.frameworks

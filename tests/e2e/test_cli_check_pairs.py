@@ -10,7 +10,7 @@ import pytest
 from command_line import inside, read_csv, refused, succeed
 from paired_texts import human_text, paired_dataset
 
-from rag_sourcebias.io.beir import read_beir, write_beir
+from rag_sourcebias.intake.beir import read_beir, write_beir
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.report import PairReport

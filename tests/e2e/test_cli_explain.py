@@ -13,7 +13,7 @@ from tiny_language_models import write_causal, write_masked
 
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.legacy_report import ExplainReport
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.neural.loading import SentenceEncoder
 

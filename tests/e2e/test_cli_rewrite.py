@@ -20,7 +20,7 @@ from model_server import LocalServer, Reply, chat_reply, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 
 pytestmark = pytest.mark.server
 

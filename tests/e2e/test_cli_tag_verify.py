@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from command_line import refused, succeed, write_csv
 
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.io.tag_stores import open_tag_store
 from rag_sourcebias.io.trec import write_run
 from rag_sourcebias.retrieval.search import BM25Spec

@@ -369,8 +369,6 @@ RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
     SourceCode.PAIRS: about_a_count,
     SourceCode.QUERIES: about_a_count,
     SourceCode.TALLY: about_a_tally,
-    SourceCode.UNTAGGED: in_a_row("runs", n="n_untagged"),
-    SourceCode.EMPTY: in_a_row("runs", n="n_empty"),
     SourceCode.RANKS: about_a_case,
     **dict.fromkeys(
         (

@@ -27,7 +27,7 @@ from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import FIT, JUDGE, DebiasConfig, DebiasMethod
 from rag_sourcebias.debias.legacy_report import DebiasReport
-from rag_sourcebias.io.beir import read_beir, read_corpus
+from rag_sourcebias.intake.beir import read_beir, read_corpus
 from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.named import parse_spec

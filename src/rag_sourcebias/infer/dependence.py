@@ -19,6 +19,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, Tag
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Code
 from rag_sourcebias.infer.decide import normal_quantile, t_quantile
+from rag_sourcebias.intake.belong import Ids, require_common
 
 _NOTHING = 1e-18  # a sum of squares that rounding alone makes
 #: Fewest clusters of a factor that is treated as random.
@@ -118,16 +119,11 @@ class Dependence:
 
 
 def _codes(query_ids: tuple[str, ...], clusters: Mapping[str, str]) -> IntArray:
-    judged = set(query_ids)
-    if unknown := [q for q in clusters if q not in judged]:
+    require_common("query", Ids("the clusters", list(clusters)), Ids("the judgments", query_ids))
+    if unlike := sorted(clusters.keys() ^ set(query_ids)):
         raise DataError(
-            f"clusters are given for queries without judgments ({len(unknown)}), such as "
-            f"{unknown[0]!r}; name those of the qrels"
-        )
-    if missing := [q for q in query_ids if q not in clusters]:
-        raise DataError(
-            f"the clusters lack {len(missing)} of {len(query_ids)} judged queries, such as "
-            f"{missing[0]!r}; give each query a cluster"
+            f"{len(unlike)} queries have a cluster or judgments, not both, such as {unlike[0]!r}; "
+            "give each query of the qrels a cluster, and no other"
         )
     names = [clusters[q] for q in query_ids]
     unique, codes = np.unique(names, return_inverse=True)

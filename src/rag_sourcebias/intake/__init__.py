@@ -1,1 +1,5 @@
-"""Everything handed over: files, objects and tables, as core types."""
+"""Whatever users hand over becomes core types here."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

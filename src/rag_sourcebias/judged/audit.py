@@ -43,6 +43,7 @@ from rag_sourcebias.infer.samples import (
     judge_correlation,
     residual_share,
 )
+from rag_sourcebias.intake.belong import require_meeting, require_tags
 from rag_sourcebias.judged.crc import (
     JudgedRanking,
     RankedLabels,
@@ -479,6 +480,7 @@ def judged_systems(
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"two runs are called {twice[0]!r}; give each run its own name")
+    require_meeting("the judgments", human, "the labels", judge)
     codes = {query: code for code, query in enumerate(judge.query_ids)}
     missing = [query for query in human.query_ids if query not in codes]
     if missing:
@@ -541,6 +543,7 @@ def relative_deltas(
     warnings: list[str],
 ) -> Iterator[JudgedComparison]:
     """Relative Δ of each other source against the baseline; adds to ``warnings`` what failed."""
+    require_tags("the labels", systems[0].judge.labels.doc_ids, tags)
     if baseline not in tags.sources:
         raise DataError(
             f"no document has the baseline source {baseline!r}; sources are {list(tags.sources)}"

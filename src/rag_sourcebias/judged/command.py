@@ -19,8 +19,8 @@ from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.tables import Table, find_column, find_ids, ids_of, read_table
-from rag_sourcebias.io.beir import read_texts
 from rag_sourcebias.io.files import read_lines, sound, write_atomic
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags

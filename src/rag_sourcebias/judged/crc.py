@@ -23,6 +23,7 @@ from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.decide import resampled_counts
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.samples import judge_correlation
+from rag_sourcebias.intake.belong import require_meeting
 from rag_sourcebias.measure.relevance import rank_of_labels
 
 # From label distributions to per-query utilities ([R] Eq. 1 and 5).
@@ -169,12 +170,7 @@ class JudgedRanking:
         rank, retrieved = rank_of_labels(
             run, labels.query_ids, labels.doc_ids, labels.query_codes, labels.doc_codes
         )
-        if not retrieved.any():
-            raise DataError(
-                f"none of the {len(labels.query_ids)} labelled queries is in run {run.name!r} "
-                f"(first labelled query {labels.query_ids[0]!r}, first of the run "
-                f"{run.query_ids[0] if run.query_ids else None!r}); query ids must be the same"
-            )
+        require_meeting(f"run {run.name!r}", run, "the labels", labels)
         return cls(labels=labels, rank=rank, n_retrieved=retrieved)
 
     def unjudged(self, cutoff: int) -> IntArray:

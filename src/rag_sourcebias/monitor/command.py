@@ -19,7 +19,7 @@ from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError, setting
 from rag_sourcebias.infer.verified import require_informative
-from rag_sourcebias.io.document_stores import summarise_store
+from rag_sourcebias.intake.document_stores import summarise_store
 from rag_sourcebias.io.tag_stores import SQLITE, open_tag_store
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.io.verified import read_verification, side

@@ -23,6 +23,7 @@ from typing import Any
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.intake.belong import require_tags
 from rag_sourcebias.intake.tables import open_parquet, parquet_batches, pyarrow_modules
 from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
 from rag_sourcebias.monitor.data import Waiting
@@ -194,6 +195,7 @@ def replay(
 
 
 def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Waiting]:
+    require_tags(f"run {run.name!r}", run.doc_ids, tags)
     known = {doc_id: tags.get(doc_id) for doc_id in run.doc_ids}
     for query_id, start, stop in zip(run.query_ids, run.offsets, run.offsets[1:], strict=False):
         ids = tuple(run.doc_ids[code] for code in run.doc_codes[start:stop])

@@ -12,7 +12,7 @@ from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding, Frame
-from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
+from rag_sourcebias.intake.beir import read_beir, read_corpus, write_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.pairs.annotate import (

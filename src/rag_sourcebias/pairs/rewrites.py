@@ -19,7 +19,7 @@ from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError, MissingTagsError, require_name
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.io.beir import (
+from rag_sourcebias.intake.beir import (
     checked_folder,
     corpus_files,
     metadata_of,
@@ -369,7 +369,7 @@ class HumanRow(NamedTuple):
 
     @classmethod
     def of(cls, doc_id: str, row: Mapping[str, Any]) -> HumanRow:
-        """Take a row apart that :func:`~rag_sourcebias.io.beir.read_rows` checked."""
+        """Take a row apart that :func:`~rag_sourcebias.intake.beir.read_rows` checked."""
         return cls(doc_id, row.get("title") or "", row["text"], metadata_of(row))
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,3 +10,4 @@ from .rerank import as_completer as as_completer
 from .rerank import as_search as as_search
 from .search import BM25Spec as BM25Spec
 from .search import DenseSpec as DenseSpec
+from .shards import open_sharded as open_sharded

@@ -60,6 +60,7 @@ from rag_sourcebias.infer.verified import (
     tag_quality,
     verified_delta,
 )
+from rag_sourcebias.intake.belong import check_run
 from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
@@ -433,6 +434,7 @@ def measure_system(
     corpus : Corpus, optional
         Texts, for length and overlap; its tag table must be ``tags``.
     """
+    lacks = check_run(run, qrels, tags)
     require_sources(tags, config.baseline_source)
     dependence = dependence or Dependence.of(qrels, tags, None)
     scores = source_scores(
@@ -477,7 +479,7 @@ def measure_system(
         n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
         n_duplicates=run.n_duplicates,
         n_empty=sum(retrieved.get(query, 0) == 0 for query in qrels.query_ids),
-        notes=(*notes, *_run_notes(run, qrels, config), *_shared_documents(cells, config)),
+        notes=(*lacks, *notes, *_tie_notes(run, config), *_shared_documents(cells, config)),
         chance=per_query,
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
         if len(per_query) > 1
@@ -529,11 +531,7 @@ def settings_row(
     )
 
 
-def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[Finding]:
-    judged = set(qrels.query_ids)
-    unjudged = sum(query not in judged for query in run.query_ids)
-    if unjudged:
-        yield SourceCode.UNJUDGED(n=unjudged)
+def _tie_notes(run: Run, config: AuditConfig) -> Iterator[Finding]:
     if run.scores is not None and len(run):
         top = max(config.cutoffs)
         tied = (run.scores[1:] == run.scores[:-1]) & (
@@ -1306,11 +1304,6 @@ def assemble(
 ) -> SkewReport:
     """Adjust p-values over the report's family and put the report together."""
     done, n_tests = adjusted(systems, config)
-    empty = (
-        SourceCode.EMPTY(severity="warning", system=system.name, n=system.n_empty)
-        for system in systems
-        if system.n_empty and system.variant == "mixed"
-    )
     return SkewReport(
         data=data,
         config=config,
@@ -1318,7 +1311,7 @@ def assemble(
         n_tests=n_tests,
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        findings=(*findings, *empty),
+        findings=tuple(findings),
     )
 
 

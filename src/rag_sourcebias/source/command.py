@@ -13,10 +13,9 @@ from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.tables import read_clusters
-from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.io.verified import Verification, read_verification
 from rag_sourcebias.neural.named import (
@@ -28,6 +27,7 @@ from rag_sourcebias.neural.named import (
 )
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
+from rag_sourcebias.retrieval.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports
 from rag_sourcebias.source.findings import AuditConfig, SourceCode

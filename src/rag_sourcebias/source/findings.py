@@ -31,6 +31,7 @@ from rag_sourcebias.core.finding import (
 )
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.texts import TextStatistic
+from rag_sourcebias.intake.belong import what_lacks
 from rag_sourcebias.measure.relevance import SourceScores, check_cutoffs
 from rag_sourcebias.measure.texts import DataSummary
 
@@ -708,7 +709,6 @@ class SourceCode(Code, home="source"):
     )
 
     # What to know of a run and of the data.
-    UNJUDGED = "Queries of the run without judgments: {n}. They are left out."
     TIES_AVERAGED = (
         "Queries with tied scores by rank {rank}: {n} of {n_queries}. Ties are averaged over."
     )
@@ -722,9 +722,6 @@ class SourceCode(Code, home="source"):
     )
     APPROXIMATE = "The approximate index returned {share:percent} of the exact top {cutoff}."
     NOT_COMPUTED = "No {figure}: {refusal}."
-    UNTAGGED = "Retrieved entries of documents without a source tag: {n}."
-    REPEATED = "Retrieved entries that repeat a document: {n}. They are dropped."
-    EMPTY = "Judged queries for which {system} returned nothing: {n}. Each scores 0 and counts."
     CORRECTED = (
         "Relative Δ is corrected for wrong tags; pictures of single queries, twins and exposure "
         "are by the tags as they are."
@@ -1154,8 +1151,9 @@ def plain_verdict(report: SkewResults, comparison: Comparison) -> Finding:
 
 
 def doubts(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding]:
-    """Yield what stands against the verdicts: how tags are known, the control, the design."""
+    """Yield what stands against the verdicts: what lacks, how tags are known, the design."""
     names = names_of(report)
+    yield from what_lacks(system.notes for system in report.systems if system.variant == "mixed")
     if report.data.origins.keys() & {"detected", "unverified"}:
         yield SourceCode.GUESSED()
     harder = Counter(comparison.harder for comparison in found if comparison.harder)
@@ -1191,15 +1189,7 @@ def next_step(report: SkewResults, found: Sequence[Comparison]) -> Finding | Non
 
 def notes_of(system: SystemSkew) -> tuple[Finding, ...]:
     """Return what a reader must know of one run."""
-    counts = (
-        (SourceCode.UNTAGGED, system.n_untagged),
-        (SourceCode.REPEATED, system.n_duplicates),
-    )
-    return (
-        *system.notes,
-        *(note for twin in system.twins for note in twin.notes),
-        *(code(n=n) for code, n in counts if n),
-    )
+    return (*system.notes, *(note for twin in system.twins for note in twin.notes))
 
 
 # How to read the report.

@@ -13,9 +13,9 @@ from rich.table import Table
 
 from rag_sourcebias.core.errors import DataError, require_name, setting
 from rag_sourcebias.infer.verified import require_informative
+from rag_sourcebias.intake.beir import read_corpus
+from rag_sourcebias.intake.document_stores import DocumentStore, open_document_store
 from rag_sourcebias.intake.tables import ids_of, read_table
-from rag_sourcebias.io.beir import read_corpus
-from rag_sourcebias.io.document_stores import DocumentStore, open_document_store
 from rag_sourcebias.io.verified import read_verification
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
@@ -32,6 +32,7 @@ from rag_sourcebias.tagging.rules import (
     ProvenanceTagger,
     RuleTagger,
     read_rules,
+    shared_date,
 )
 from rag_sourcebias.tagging.tables import example_table, local_lines, rate_text, result_parts
 from rag_sourcebias.tagging.verify import LocalError, VerifiedTagger
@@ -84,7 +85,7 @@ class TaggerOptions:
     id_pattern: str | None = setting(
         None,
         "Regex on ids with some of the named groups pair_id, source or model, style; auto "
-        "reads d17#human and d17@llm:gpt-4o.",
+        "reads d17#human, d17@llm:gpt-4o and their chunks.",
         panel=_TAGGERS,
     )
     human_before: str | None = setting(
@@ -116,6 +117,16 @@ class TaggerOptions:
     def detectors(self) -> list[Detector]:
         """Read the detectors."""
         return [load_detector(folder) for folder in self.detector or ()]
+
+
+def pass_over_shared_dates(taggers: Sequence[Tagger], store: DocumentStore) -> None:
+    """Let dates that most documents of a store share say nothing, and tell so."""
+    for tagger in taggers:
+        if isinstance(tagger, DateTagger):
+            tagger.shared, n = shared_date(store.documents())
+            if tagger.shared:
+                told = f"{n:,} of {len(store):,} documents have the date {tagger.shared}"
+                tell(f"{told}: it says nothing of when they were written")
 
 
 def guessing(
@@ -620,6 +631,7 @@ def apply(
     place = store if sidecar is None else f"sidecar:{sidecar}"
     kept = backup_file(backup, place, collection=collection, taggers=chosen) if overwrite else None
     opened = open_store(store, collection=collection, sidecar=sidecar)
+    pass_over_shared_dates(chosen, opened)
     try:
         with stages() as progress:
             total = len(opened)

@@ -25,7 +25,8 @@ import fnmatch
 import html
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -320,6 +321,34 @@ def read_day(text: str) -> str:
     return f"{year}-{month or '12'}-{day or '31'}"
 
 
+#: Days at which clocks and calendars of programs begin: a date that starts there means none.
+_NO_DAYS = (
+    *("0001-01-01", "1601-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1904-01-01"),
+    *("1969-12-31", "1970-01-01", "1980-01-01"),
+)
+_MOST = 0.5  # of the dated documents: the day of a crawl or a default, not of what people wrote
+_FEW = 20  # documents of which most may have one date by chance
+
+
+def _dates(metadata: Mapping[str, object]) -> list[str]:
+    """Return what metadata give as dates, but for those that mean none."""
+    given = [v for k, v in metadata.items() if _DATES.fullmatch(re.sub(r"[\W_]", "", k).lower())]
+    texts = [str(value).strip() for value in given if value not in (None, "")]
+    return [text for text in texts if not any(day.startswith(text[:10]) for day in _NO_DAYS)]
+
+
+def shared_date(documents: Iterable[tuple[str, str, Mapping[str, object]]]) -> tuple[str, int]:
+    """Return the date that most documents have, and how many; "" if there is none."""
+    counts: Counter[str] = Counter()
+    dated = 0
+    for _, _, metadata in documents:
+        days = {text[:10] for text in _dates(metadata)}
+        counts.update(days)
+        dated += bool(days)
+    day, n = max(counts.items(), key=lambda one: one[1], default=("", 0))
+    return (day, n) if n >= _FEW and n > _MOST * dated else ("", 0)
+
+
 class DateTagger:
     """Tag documents as human whose newest date is before models wrote what people read.
 
@@ -328,24 +357,32 @@ class DateTagger:
     before : str
         Such as ``"2022-11"``, the month of the first widely used chat model.
 
+    Attributes
+    ----------
+    shared : str
+        A date that says nothing, as :func:`shared_date` finds it.
+
     Notes
     -----
     Dates are read from the top of the metadata (date, year, published_at, created, modified, …),
-    as ISO 8601. A document without one, or with one that cannot be read, stays unknown.
+    as ISO 8601. A document without one, or with one that cannot be read, stays unknown; so does
+    one whose dates are those at which clocks begin, such as 1970-01-01.
     """
 
     def __init__(self, before: str) -> None:
         read_day(before)
         self.before = before.strip()
-        self.fingerprint = f"dates before {self.before}"
+        self.shared = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of what dates say."""
+        return f"dates before {self.before}, not {self.shared or 'when clocks begin'}"
 
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:  # noqa: ARG002
         """Tags of one document; None unless all of its dates are old."""
-        given = [
-            v for k, v in metadata.items() if _DATES.fullmatch(re.sub(r"[\W_]", "", k).lower())
-        ]
         try:
-            days = [read_day(str(value)) for value in given if value not in (None, "")]
+            days = [read_day(text) for text in _dates(metadata) if text[:10] != self.shared]
         except DataError:
             return None
         if not days or max(days) >= self.before:
@@ -487,8 +524,10 @@ def _host(url: str) -> object:
 
 
 #: ``<id>#<source>`` or ``<id>@<source>``; the id before the mark is the pair id.
-ID_PATTERN = r"^(?P<pair_id>.+)[#@](?P<source>human|llm:.+)$"
-_GROUPS = ("pair_id", "source", "model", "style")
+ID_PATTERN = (
+    r"^(?P<pair_id>.+)[#@](?P<source>human|llm:.+?)(?P<chunk>#.*|[/_]\d+|::\d+|-chunk-?\d+)?$"
+)
+_GROUPS = ("pair_id", "source", "model", "style", "chunk")
 
 
 class IdTagger:
@@ -500,7 +539,8 @@ class IdTagger:
         Regex searched in the id, with at least one of the named groups ``pair_id``, ``source``,
         ``model`` (the source is then ``llm:<model>``) and ``style``. The default reads
         ``<pair_id>#<source>`` and ``<pair_id>@<source>``, where the source is ``human`` or
-        ``llm:<model>``.
+        ``llm:<model>``, and what stands behind as the number of a chunk: ``#chunk3``, ``/0``,
+        ``_1``. A document with a group ``chunk`` is no version of another, so it has no pair.
 
     Raises
     ------
@@ -543,7 +583,7 @@ class IdTagger:
                 raise DataError(f"document id {doc_id!r}: {error}") from error
         if groups.get("model"):
             source = f"llm:{groups['model']}"
-        pair_id = groups.get("pair_id") or None
+        pair_id = None if groups.get("chunk") else groups.get("pair_id") or None
         style = groups.get("style") or None
         if source is None and pair_id is None and style is None:
             return None

@@ -11,6 +11,7 @@ import numpy as np
 from rag_sourcebias.core.data import DocTags, Qrels, Run
 from rag_sourcebias.core.errors import DataError, as_generator
 from rag_sourcebias.infer.verified import draw_chances, draw_rows, relevant_slots
+from rag_sourcebias.intake.belong import check_run
 from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.tagging.detector.model import Detector, Rate, auroc
 from rag_sourcebias.tagging.documents import Row, Tagger, digest, tag_documents
@@ -150,6 +151,8 @@ def draw_slots(
         If a relevant document is not in the store.
     """
     generator = as_generator(rng)
+    for run in runs:
+        check_run(run, qrels)
     slots = [relevant_slots(run, qrels, "NDCG", cutoff) for run in runs]
     relevant = {qrels.doc_ids[d] for one in slots for d in np.unique(one.doc).tolist()}
     rows = [row for row in documents if row[0] in relevant]

@@ -11,7 +11,12 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.verified import MIN_VERIFIED, require_informative
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.io.verified import manifest_of, read_verification, write_verification
-from rag_sourcebias.tagging.command import Collection, TaggerOptions, open_store
+from rag_sourcebias.tagging.command import (
+    Collection,
+    TaggerOptions,
+    open_store,
+    pass_over_shared_dates,
+)
 from rag_sourcebias.tagging.tables import local_lines
 from rag_sourcebias.tagging.verify import LocalError, draw_slots, draw_store
 from rag_sourcebias.terminal.console import err, say, show
@@ -93,6 +98,7 @@ def verify(
         raise DataError("--run and --qrels go together")
     opened = open_store(store, collection=collection, sidecar=None)
     declared = taggers.declared()
+    pass_over_shared_dates(declared, opened)
     if qrels is None:
         drawn, texts = draw_store(opened.documents(), declared, detectors[0], budget, rng=seed)
     else:

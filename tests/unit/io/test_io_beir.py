@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.beir import read_beir, source_of_stem, write_beir
+from rag_sourcebias.intake.beir import read_beir, source_of_stem, write_beir
 
 HUMAN = [
     {"_id": "d1", "title": "Größe", "text": "first text ", "metadata": {"Source": "Google"}},
@@ -149,19 +149,17 @@ def test_unknown_ids_are_dropped_and_reported(tmp_path, caplog):
         data = read_beir(tmp_path)
     assert len(data.qrels) == 5
     assert data.qrels.query_ids == ("q2", "q1")
-    assert "documents that the corpus does not hold: 5 of 8, first" in caplog.text
+    assert "judged document ids that the corpus does not hold: 5 of 8, first" in caplog.text
     assert "['ghost0', 'ghost1', 'ghost2']" in caplog.text
-    assert "queries that queries.jsonl does not hold: 1 of 3, first ['q9']" in caplog.text
+    assert "judged query ids that queries.jsonl does not hold: 1 of 3, first ['q9']" in caplog.text
 
 
 def test_judgments_that_fit_nothing_are_an_error(tmp_path):
     paired(tmp_path, qrels="q1\td1@human\t1\n")
-    with pytest.raises(
-        DataError, match=r"documents .*: 1 of 1, first \['d1@human'\]; the ids must"
-    ):
+    with pytest.raises(DataError, match=r"no document in common.*write 'd1' for 'd1@human'"):
         read_beir(tmp_path)
     paired(tmp_path, qrels="Q1\td1\t1\n")
-    with pytest.raises(DataError, match=r"queries .*: 1 of 1, first \['Q1'\]"):
+    with pytest.raises(DataError, match=r"no query in common.*in upper and lower case"):
         read_beir(tmp_path)
 
 

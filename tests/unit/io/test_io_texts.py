@@ -4,7 +4,7 @@ import pytest
 from command_line import write_csv
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.beir import read_texts
+from rag_sourcebias.intake.beir import read_texts
 
 
 def test_beir_lines_put_the_title_first(tmp_path):

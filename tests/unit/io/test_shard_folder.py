@@ -13,9 +13,9 @@ import pytest
 from rag_sourcebias.core.data import DocTags, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
-from rag_sourcebias.io.beir import assemble_judged, read_beir, rows_as_judged, write_beir
+from rag_sourcebias.intake.beir import assemble_judged, read_beir, rows_as_judged, write_beir
 from rag_sourcebias.io.samples import load_sample
-from rag_sourcebias.io.shards import open_corpus, open_sharded
+from rag_sourcebias.retrieval.shards import open_corpus, open_sharded
 
 QUERIES = (
     '{"_id": "q2", "text": " zwei "}\n{"_id": "q9", "text": "?"}\n{"_id": "q1", "text": "one"}\n'

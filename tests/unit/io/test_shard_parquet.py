@@ -7,7 +7,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Shard
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.io.shards import open_corpus, open_sharded
+from rag_sourcebias.retrieval.shards import open_corpus, open_sharded
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.shards import VectorFile, open_vectors
+from rag_sourcebias.retrieval.shards import VectorFile, open_vectors
 
 
 def saved(path, array):

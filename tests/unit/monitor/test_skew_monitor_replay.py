@@ -16,7 +16,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.measure.relevance import exposure
 from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.follow import replay

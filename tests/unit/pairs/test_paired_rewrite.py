@@ -14,7 +14,7 @@ import pytest
 from rag_sourcebias.core.completions import Completion, CompletionError
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.io.beir import read_beir, source_of_stem
+from rag_sourcebias.intake.beir import read_beir, source_of_stem
 from rag_sourcebias.llm.ask import Prices, RetryPolicy
 from rag_sourcebias.pairs.rewrites import (
     REPHRASE,

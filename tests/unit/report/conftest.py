@@ -13,6 +13,7 @@ import pytest
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.intake.belong import BelongCode
 from rag_sourcebias.measure.relevance import SourceScores
 from rag_sourcebias.measure.texts import DataCode, DataSummary
 from rag_sourcebias.source.audit import adjusted, verdicts_of
@@ -336,7 +337,10 @@ def build_full_report() -> SkewReport:
         seed=5,
         n_untagged=14,
         n_empty=3,
-        notes=(SourceCode.TIES_AVERAGED(n=9, n_queries=160, rank=6),),
+        notes=(
+            BelongCode.UNTAGGED(system="odd", n=14, n_all=800, first="d7"),
+            SourceCode.TIES_AVERAGED(n=9, n_queries=160, rank=6),
+        ),
     )
     systems = [lexical, dense, exact, cut, odd]
     last = list(odd.cells)

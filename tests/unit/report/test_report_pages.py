@@ -122,7 +122,7 @@ def test_warnings_notes_and_refusals_are_shown(full_report, to_text):
     for expected in (
         full_report.warnings[0],
         "Queries with tied scores by rank 6: 9 of 160. Ties are averaged over.",
-        "Retrieved entries of documents without a source tag: 14.",
+        "14 of 800 results of odd are documents without a source tag, such as “d7”.",
         "NDCG@1 against LLM: 3 of 160 pairs went one way",
         "queries are a random sample of the queries of interest",
     ):

@@ -10,6 +10,7 @@ from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.intake.belong import BelongCode
 from rag_sourcebias.measure.relevance import relative_delta, source_scores
 from rag_sourcebias.measure.texts import DataCode
 from rag_sourcebias.source.audit import measure_source_bias
@@ -175,7 +176,8 @@ def test_warnings_about_the_data():
     assert told[DataCode.FEW_QUERIES] == {"n": 2, "cutoff": 1}
     assert told[DataCode.LENGTH] == {"source": "llm:a", "ratio": 1 / 3, "baseline": "human"}
     assert told[DataCode.INDEPENDENT] == {}
-    assert told[SourceCode.EMPTY] == {"system": "run", "n": 1}
+    lacks = {note.code: note.numbers for note in report.systems[0].notes}
+    assert lacks[BelongCode.LACKING] == {"system": "run", "n": 1, "n_all": 2, "first": "q1"}
     assert report.warnings == tuple(map(str, report.findings))
 
 

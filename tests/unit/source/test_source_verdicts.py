@@ -283,11 +283,11 @@ class TestBadInput:
         [
             (
                 {**dict.fromkeys(ids, "a"), "q99": "a"},
-                r"queries without judgments \(1\), such as 'q99'; name those of the qrels",
+                r"1 queries have a cluster or judgments, not both, such as 'q99'; give each",
             ),
             (
                 dict.fromkeys(ids[1:], "a"),
-                r"lack 1 of 12 judged queries, such as 'q0'; give each query a cluster",
+                r"1 queries have a cluster or judgments, not both, such as 'q0'; give each",
             ),
             ({}, r"lack 12 of 12 judged queries"),
             (

@@ -8,9 +8,9 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.document_stores import open_document_store
+from rag_sourcebias.intake.document_stores import open_document_store
 from rag_sourcebias.tagging.documents import SidecarStore, tag_documents, tag_store
-from rag_sourcebias.tagging.rules import DateTagger, IdTagger
+from rag_sourcebias.tagging.rules import DateTagger, IdTagger, shared_date
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,11 @@ from rag_sourcebias.tagging.rules import DateTagger, IdTagger
         ({"created": 1556841600}, None),  # seconds since 1970 are no year
         ({"published": ""}, None),
         ({"update_frequency": "2019"}, None),
+        ({"date": "1970-01-01T00:00:00Z"}, None),
+        ({"date": "0001-01-01"}, None),
+        ({"date": "1900-01-01", "year": 1970}, None),
+        ({"created": "1980-01-01", "date": "2019-05-01"}, "human"),
+        ({"date": "1970-01-02"}, "human"),
         ({}, None),
     ],
 )
@@ -40,6 +45,26 @@ def test_a_document_is_human_where_all_of_its_dates_are_old(metadata, source) ->
 def test_a_date_that_is_none_is_refused() -> None:
     with pytest.raises(DataError, match="'Nov 2022' is no date; write YYYY"):
         DateTagger("Nov 2022")
+
+
+def test_a_date_that_most_documents_share_says_nothing() -> None:
+    rows = [
+        (str(i), "x", {"date": "2011-11-11" if i < 30 else f"20{i - 20}-05-01"}) for i in range(40)
+    ]
+    assert shared_date(rows) == ("2011-11-11", 30)
+    tagger = DateTagger("2022-11")
+    tagger.shared = "2011-11-11"
+    assert [tagger(*row) is not None for row in rows] == [False] * 30 + [True] * 10
+    assert shared_date(rows[20:]) == ("", 0)
+    assert shared_date(rows[:10]) == ("", 0)
+
+
+@pytest.mark.parametrize("end", ["#chunk3", "#chunk-1", "/0", "_1", "::12", "#s"])
+@pytest.mark.parametrize("source", ["human", "llm:gpt-4o", "llm:meta-llama/Llama-3-8b"])
+def test_a_chunk_has_the_source_of_its_document(source: str, end: str) -> None:
+    assert IdTagger()(f"d1@{source}{end}", "", {}) == DocTags(source=source, origin="declared")
+    whole = DocTags(source=source, pair_id="d1", origin="declared")
+    assert IdTagger()(f"d1#{source}", "", {}) == whole
 
 
 def says(source: str, origin: str):

@@ -10,7 +10,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.document_stores import (
+from rag_sourcebias.intake.document_stores import (
     STORE_GROUP,
     CorpusStore,
     DocumentStore,

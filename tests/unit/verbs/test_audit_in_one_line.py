@@ -22,7 +22,7 @@ import pytest
 import rag_sourcebias as rsb
 from rag_sourcebias.core.data import Query
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.beir import write_beir
+from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.io.trec import write_run
 from rag_sourcebias.retrieval.findings import RetrievalCode
 
@@ -310,7 +310,7 @@ MISTAKES = {
     ),
     "other queries": (
         call("bm25", {"corpus": PAIRED, "queries": {"x": "y"}, "qrels": QRELS}),
-        "no query has a judgment",
+        "the queries and the judgments have no query in common",
     ),
     "ids of somebody else": (
         call(lambda _: ["x1", "x2"], DATA),

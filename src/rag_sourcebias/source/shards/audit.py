@@ -11,10 +11,10 @@ import numpy as np
 from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
-from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
-from rag_sourcebias.io.shards import ShardedDataset
+from rag_sourcebias.intake.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.measure.texts import DataSummary, data_warnings, require_sources
 from rag_sourcebias.retrieval.search import best_run
+from rag_sourcebias.retrieval.shards import ShardedDataset
 from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,
     alone_checks,

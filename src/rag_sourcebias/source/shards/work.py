@@ -11,7 +11,6 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Float32Array, IntArray, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Engine, ShardedCorpus
-from rag_sourcebias.io.shards import ShardedDataset, VectorFile, Vectors
 from rag_sourcebias.retrieval.cache import (
     ENCODED_TOGETHER,
     Similarity,
@@ -25,6 +24,7 @@ from rag_sourcebias.retrieval.search import (
     parts_of,
     tie_order,
 )
+from rag_sourcebias.retrieval.shards import ShardedDataset, VectorFile, Vectors
 from rag_sourcebias.source.shards.facts import (
     CorpusFacts,
     WorkFolder,

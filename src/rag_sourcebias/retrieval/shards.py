@@ -18,8 +18,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
-from rag_sourcebias.intake.tables import open_parquet, parquet_columns, pyarrow_modules
-from rag_sourcebias.io.beir import (
+from rag_sourcebias.intake.beir import (
     check_rows,
     checked_folder,
     corpus_files,
@@ -28,6 +27,7 @@ from rag_sourcebias.io.beir import (
     report_strange,
     tag_file,
 )
+from rag_sourcebias.intake.tables import open_parquet, parquet_columns, pyarrow_modules
 from rag_sourcebias.io.files import PathLike, check_file, map_array, open_bytes, read_jsonl_part
 from rag_sourcebias.io.trec import read_tags
 
@@ -390,7 +390,7 @@ class ShardedDataset:
     judged : Qrels
         As the file of judgments gives them: its document ids are those that
         ``corpus.judged_as`` returns, and it may name queries and documents that do not exist.
-        :func:`~rag_sourcebias.io.beir.assemble_judged` makes judgments of documents.
+        :func:`~rag_sourcebias.intake.beir.assemble_judged` makes judgments of documents.
     where : str
         Path of the file of judgments, for messages.
     design : {"rewrites", "independent", "unknown"}

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, check_source
 from rag_sourcebias.core.tags import from_metadata
-from rag_sourcebias.io.beir import (
+from rag_sourcebias.intake.beir import (
     corpus_files,
     document_text,
     metadata_of,

@@ -12,8 +12,9 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.intake.beir import read_beir
+from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.intake.objects import _is_rows, a, columns_of, is_column, is_frame, is_path
-from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 
@@ -335,14 +336,14 @@ def _assembled(
     paired = bool(np.any(corpus.tags.pair_codes >= 0))
     if queries is None:
         return Given(name=name, qrels=qrels, tags=corpus.tags, texts=True)
+    judgments = Ids("the judgments", qrels.query_ids)
+    require_common("query", Ids("the queries", [query.query_id for query in queries]), judgments)
+    judgments = Ids("the judgments", qrels.doc_ids)
+    require_common("document", Ids("the corpus", corpus.doc_ids), judgments)
     judged = set(qrels.query_ids)
     asked = tuple(query for query in queries if query.query_id in judged)
     if not asked:
-        raise DataError(
-            f"no query has a judgment: queries are named like {queries[0].query_id!r}, judgments "
-            f"name queries like {qrels.query_ids[0]!r}" if queries and qrels.query_ids
-            else "no query has a judgment: queries or qrels are empty"
-        )  # fmt: skip
+        raise DataError("no query has a judgment: queries or qrels are empty")
     return Given.of(
         Dataset(
             name=name,

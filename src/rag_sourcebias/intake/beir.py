@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
@@ -12,6 +12,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.intake.belong import Ids, Kind, require_common
 from rag_sourcebias.intake.tables import ids_of, read_table
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_tags
@@ -119,16 +120,12 @@ def metadata_text(row: Mapping[str, Any], key: str) -> str | None:
 
 
 _logger = logging.getLogger("rag_sourcebias.io")
-_KINDS = {
-    "queries": "queries that queries.jsonl does not hold",
-    "documents": "documents that the corpus does not hold",
-}
 
 
 def report_unknown(
-    kind: Literal["queries", "documents"],
+    kind: Kind,
     ids: Sequence[str],
-    known: Container[str],
+    known: Collection[str],
     *,
     where: str,
 ) -> None:
@@ -136,10 +133,10 @@ def report_unknown(
 
     Parameters
     ----------
-    kind : {"queries", "documents"}
+    kind : {"query", "document"}
     ids : sequence of str
         As judged.
-    known : container of str
+    known : collection of str
     where : str
         Names the file of judgments.
 
@@ -148,12 +145,21 @@ def report_unknown(
     DataError
         If no id is known.
     """
-    unknown = [i for i in ids if i not in known]
-    text = f"{where}: {_KINDS[kind]}: {len(unknown)} of {len(ids)}, first {unknown[:3]}"
-    if len(unknown) == len(ids):
-        raise DataError(f"{text}; the ids must be those of the _id fields")
+    held = set(known)
+    unknown = [i for i in ids if i not in held]
+    of = "queries.jsonl" if kind == "query" else "the corpus"
+    require_common(kind, Ids(where, ids), Ids(of, list(known)))
     if unknown:
-        _logger.warning("%s; their judgments were dropped", text)
+        _logger.warning(
+            "%s: judged %s ids that %s does not hold: %d of %d, first %s; their judgments were "
+            "dropped",
+            where,
+            kind,
+            of,
+            len(unknown),
+            len(ids),
+            unknown[:3],
+        )
 
 
 def rows_as_judged(doc_ids: Sequence[str], judged_as: Callable[[str], str]) -> dict[str, list[int]]:
@@ -196,7 +202,7 @@ def assemble_judged(
     DataError
         If no judged document is in ``rows``.
     """
-    report_unknown("documents", judged.doc_ids, rows, where=where)
+    report_unknown("document", judged.doc_ids, rows, where=where)
     counts = np.array([len(rows.get(d, ())) for d in judged.doc_ids], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
     flat = np.array([r for d in judged.doc_ids for r in rows.get(d, ())], dtype=np.int32)
@@ -338,7 +344,9 @@ def read_corpus(folder: Path, *, titles: bool) -> BeirCorpus:
             paired=True,
         )
     report_strange(files[None], strange)
-    extra = [d for d in table.doc_ids if d not in corpus.tags.row_of] if table else []
+    tagged = table.doc_ids if table else ()
+    require_common("document", Ids(str(tags_file), tagged), Ids("the corpus", corpus.doc_ids))
+    extra = [d for d in tagged if d not in corpus.tags.row_of]
     if extra:
         _logger.warning(
             "%s: tags of %d document(s) that are not in the corpus were dropped, first %s",
@@ -457,19 +465,20 @@ def read_judged_queries(root: Path, *, split: str) -> JudgedQueries:
     wanted = set(judged.query_ids)
     texts: dict[str, str] = {}
     rows: list[int] = []
-    n_rows = 0
+    every: list[str] = []
     plain, packed = (root / f"queries.jsonl{gz}" for gz in ("", ".gz"))
     file = packed if packed.is_file() and not plain.is_file() else plain
-    for n_rows, (query_id, row) in enumerate(read_rows(file), start=1):
+    for query_id, row in read_rows(file):
         if query_id in wanted:
             texts[query_id] = row["text"].strip()
-            rows.append(n_rows - 1)
+            rows.append(len(every))
+        every.append(query_id)
     where = str(qrels_file)
-    report_unknown("queries", judged.query_ids, texts, where=where)
+    report_unknown("query", judged.query_ids, every, where=where)
     return JudgedQueries(
         queries=tuple(Query(query_id=q, text=text) for q, text in texts.items()),
         rows=np.array(rows, dtype=np.int64),
-        n_rows=n_rows,
+        n_rows=len(every),
         judged=judged,
         where=where,
     )

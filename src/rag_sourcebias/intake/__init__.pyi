@@ -1,0 +1,1 @@
+from .beir import write_beir as write_beir
