@@ -55,6 +55,14 @@ def test_is_the_double_sum(n_factors):
     assert multiway_variance(terms, factors) == pytest.approx(wanted, rel=1e-12)
 
 
+def test_clusters_of_two_factors_are_told_apart_by_both():
+    first, second = (codes.ravel() for codes in np.indices((3, 3, 2))[:2])
+    terms = np.random.default_rng(1).normal(size=18) + first - second
+    terms -= terms.mean()
+    factors = [first, second]
+    assert multiway_variance(terms, factors) == pytest.approx(literal(terms, factors))
+
+
 def test_is_never_below_one_factor_alone():
     """Terms that cancel within the second factor would lower the sum."""
     query, document = np.repeat(np.arange(6), 2), np.repeat(np.arange(6), 2)[::-1].copy()

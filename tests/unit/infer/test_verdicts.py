@@ -121,3 +121,18 @@ def test_two_columns_need_the_queries_of_a_paired_test(z: float) -> None:
     truth = optimize.brentq(lambda t: folded(t, 0.75), 0, z)
     expected = n * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) / truth) ** 2
     assert np.mean(needed) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_contrast_of_length_1_has_the_mean_variance_of_the_directions_within_rows():
+    """Of k = 4 columns: (total variance of what is left without the row's mean) / 3."""
+    columns = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 1]
+    contrasts = []
+
+    def keep(found, queries, contrast):
+        contrasts.append(contrast)
+        return never(found, queries, contrast)
+
+    queries_to_tell(columns, alpha=0.05, alike=keep)
+    centred = columns - columns.mean(axis=1, keepdims=True)
+    expected = math.sqrt(centred.var(axis=0, ddof=1).sum() / 3)
+    assert contrasts == pytest.approx([expected] * len(contrasts))

@@ -39,7 +39,7 @@ def data(seed: int = 0, *, lead: float = 0.0) -> tuple[Run, Qrels, dict[str, str
             **{d: float(rng.integers(6)) + lead * (d[-1] == "h") for d in docs},
             f"x{q}": 3.0,
         }
-        qrels[f"q{q}"] = {d: 1 + int(d[-2]) for d in docs}
+        qrels[f"q{q}"] = {d: 1 + int(d[-2]) * (1 + q % 2) for d in docs}  # 1 and 2, or 1 and 3
         sources |= {d: "human" if d[-1] == "h" else "llm:x" for d in docs}
     return Run.from_dict(run, name="r"), Qrels.from_dict(qrels), sources
 
@@ -210,3 +210,17 @@ def test_at_the_ends_of_an_interval_the_p_value_is_its_level() -> None:
     assert (p_of(found, 1.0), p_of(found, 7.0)) == pytest.approx((0.1, 0.1))
     assert p_of(found, 4.0) == 1.0
     assert p_of(found) == pytest.approx(2 * stats.norm.sf(4 * stats.norm.ppf(0.95) / 3))
+
+
+def test_errors_of_tags_vary_as_shares_with_two_of_each_outcome_added() -> None:
+    """Agresti and Coull (1998)."""
+    sources = data()[2]
+    wrong = dict(sources)
+    for d in [d for d, source in sources.items() if source == "human"][:9]:
+        wrong[d] = "llm:x"
+    for d in [d for d, source in sources.items() if source == "llm:x"][:5]:
+        wrong[d] = "human"
+    quality = tag_quality(verified(wrong, sources))
+    found, kept = (75 + 2) / 84, (71 + 2) / 84
+    assert (quality.sensitivity, quality.specificity) == (75 / 80, 71 / 80)
+    assert quality.variances == pytest.approx((found * (1 - found) / 84, kept * (1 - kept) / 84))

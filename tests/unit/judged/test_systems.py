@@ -118,6 +118,39 @@ def test_ranks_and_tau_follow_from_the_differences():
     assert unsure.tau[1:] == (0.0, 0.0)  # a judge that ties all systems orders no pair
 
 
+def residuals(y, f, n):
+    """What the judge does not see of each labelled item and system, as errors of the means."""
+    dy, df = (values[:n] - values[:n].mean(0) for values in (y, f))
+    dy, df = (values - values.mean(1, keepdims=True) for values in (dy, df))
+    slope, shift = (df * dy).sum() / (df**2).sum(), f.mean(0) - f[:n].mean(0)
+    free = 1 - 1 / n - (df**2).sum(1) / (df**2).sum()
+    left = (dy - slope * df) / np.sqrt(free)[:, None]
+    tilt = (df * left).sum(1) / (df**2).sum()
+    return slope, left / n + tilt[:, None] * (shift - shift.mean())
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.3])
+def test_scores_keep_what_chance_does_not_explain_of_the_offsets(lean):
+    """James and Stein (1961), for what follows a line in the judge's means and for what is left."""
+    y, f = world(m=6, noise=0.8)
+    f += lean * np.array([2.0, -1.0, 0.0, 1.0, -2.0, 0.5])
+    n = 30
+    found = compare_systems(*parts(y, f, n))
+    slope, errors = residuals(y, f, n)
+    estimate = y[:n].mean(0) + slope * (f.mean(0) - f[:n].mean(0))
+    offset = y[:n].mean(0) - slope * f[:n].mean(0)
+    offset -= offset.mean()
+    errors -= errors.mean(1, keepdims=True)
+    chance = (errors**2).sum() / 5
+    apart = f.mean(0) - f.mean()
+    tilt = apart @ offset / (apart @ apart)
+    left = offset - tilt * apart
+    line = tilt * apart * max(1 - chance / (tilt**2 * (apart @ apart)), 0)
+    rest = left * max(1 - 4 * chance / (left @ left), 0)
+    assert found.score == pytest.approx(estimate - offset + line + rest)
+    assert not np.allclose(found.score, estimate)
+
+
 def test_a_baseline_compares_each_other_system_with_it():
     y, f = world(m=5)
     every, one = (compare_systems(*parts(y, f), baseline=b) for b in (None, 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -251,7 +253,11 @@ class TestRefusedVerdicts:
         )
         system = measure((Run.from_dict(run), qrels, tags), primary="NDCG@1").systems[0]
         assert system.verdicts[0].code is SkewCode.REFUSED
-        assert system.verdicts[0].refusal.code is SourceCode.UNINFORMATIVE
+        refusal = system.verdicts[0].refusal
+        assert refusal.code is SourceCode.UNINFORMATIVE
+        independent = refusal.numbers["independent"]
+        assert 0 < independent < 6
+        assert refusal.numbers["n_needed"] == math.ceil(50 * 6 / independent)
         assert system.twins[0].win_rate is None
         assert any("judge more documents" in str(note) for note in system.twins[0].notes)
 
