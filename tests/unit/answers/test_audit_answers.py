@@ -60,6 +60,22 @@ def test_padding_is_punished_and_the_adjustment_takes_it_out(report):
     assert any("'essay'" in w and "times as long" in w for w in report.warnings)
 
 
+def test_evidence_holds_two_correct_answers_and_the_difference_of_their_scores(report):
+    texts = answers()
+    correct = {
+        (question, answer[:1_500])
+        for question, answer, right in zip(
+            texts.question_ids, texts.answers, texts.correct, strict=True
+        )
+        if right
+    }
+    for scorer in report.scorers:
+        assert len(scorer.evidence) > 3
+        for case in scorer.evidence:
+            assert case.value == case.first.value - case.second.value
+            assert {(case.item, case.first.text), (case.item, case.second.text)} <= correct
+
+
 def test_fitting_on_other_answers_and_stages():
     stages = []
     other = answers(seed=5, name="other answers")

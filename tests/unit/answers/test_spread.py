@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rag_sourcebias.answers.audit import spread_interval
 from rag_sourcebias.core.errors import InsufficientDataError
@@ -35,6 +36,25 @@ def test_the_spread_is_covered(means, atleast, atmost):
         for seed in range(300)
     ]
     assert atleast <= np.mean(hits) <= atmost
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_the_ends_are_spreads_that_resampling_makes_just_believable(level):
+    """Deviations t times those seen, with skewed errors of 25 rows; of a t interval in size."""
+    rng = np.random.default_rng(3)
+    rows = np.array([0.0, 0.6, 1.5]) + rng.exponential(size=(25, 3)) * [0.3, 0.5, 3.0]
+    found = spread_interval(rows, confidence_level=level, resamples=40_000)
+    means = rows.mean(axis=0)
+    seen = means - means.mean()
+    errors = rows[rng.integers(0, 25, (40_000, 25))].mean(axis=1) - means
+    errors -= errors.mean(axis=1, keepdims=True)
+    tail = (1 - level) / 2
+    errors *= stats.t.ppf(1 - tail, 24) / stats.norm.ppf(1 - tail) * math.sqrt(25 / 24)
+    assert found.estimate == pytest.approx(np.std(means))
+    for end, share in ((found.lower, 1 - tail), (found.upper, tail)):
+        moved = end / found.estimate * seen + errors
+        assert np.mean(moved.std(axis=1) < found.estimate) == pytest.approx(share, abs=0.006)
+    assert found.lower > 0
 
 
 def test_columns_that_agree():

@@ -10,6 +10,7 @@ from scipy import stats
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.samples import (
+    JudgedSample,
     _shape_check,
     check_items,
     check_random_labels,
@@ -169,3 +170,23 @@ def test_a_million_items_take_a_fraction_of_a_second():
     start = time.perf_counter()
     assert checked(pool[:200], pool[200:]) == ()
     assert time.perf_counter() - start < 1.0  # about 0.1 s on a quiet machine
+
+
+def test_clusters_of_both_sides_have_one_code_each():
+    y = np.arange(5.0)
+    sample = JudgedSample.build(
+        y, y, np.arange(6.0), clusters=list("bbaac"), clusters_unlabeled=list("xacxyb")
+    )
+    assert sample.cluster.tolist() == [1, 1, 0, 0, 2]
+    known, other = sample.cluster_unlabeled[[1, 2, 5]], sample.cluster_unlabeled[[0, 3, 4]]
+    assert known.tolist() == [0, 2, 1]
+    assert other.tolist() == [3, 3, 4]
+
+
+@pytest.mark.parametrize(("n", "n_pool"), [(4, 6), (5, 5)])
+def test_clusters_are_as_many_as_the_items(n, n_pool):
+    y = np.arange(5.0)
+    with pytest.raises(DataError, match=f"{n} and {n_pool} clusters for 5 labelled and 6 other"):
+        JudgedSample.build(
+            y, y, np.arange(6.0), clusters=range(n), clusters_unlabeled=range(n_pool)
+        )

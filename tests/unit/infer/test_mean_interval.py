@@ -219,6 +219,8 @@ def test_refusals_name_what_is_wrong():
         mean_interval(y, f[1:], pool)
     with pytest.raises(DataError, match="method 'magic' is not one of"):
         mean_interval(y, f, pool, method="magic")
+    with pytest.raises(DataError, match=r"bounds \(5, 5\): the first must be below the second"):
+        mean_interval(y, f, pool, bounds=(5, 5))
     with pytest.raises(DataError, match=r"outside the scale \[0, 5\], first"):
         mean_interval(y, f, pool, bounds=(0, 5))
     with pytest.raises(InsufficientDataError, match="3 labelled cluster"):

@@ -63,6 +63,13 @@ def test_clusters_of_two_factors_are_told_apart_by_both():
     assert multiway_variance(terms, factors) == pytest.approx(literal(terms, factors))
 
 
+def test_terms_outside_all_clusters_of_a_factor_are_alone_in_it():
+    terms, (query, document) = lopsided(2)
+    outside = np.where(np.arange(70) % 3, document, -1)
+    own = np.where(outside < 0, 1000 + np.arange(70), outside)
+    assert multiway_variance(terms, [query, outside]) == pytest.approx(literal(terms, [query, own]))
+
+
 def test_is_never_below_one_factor_alone():
     """Terms that cancel within the second factor would lower the sum."""
     query, document = np.repeat(np.arange(6), 2), np.repeat(np.arange(6), 2)[::-1].copy()

@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import (
     crossfit_ppi_interval,
     mean_interval,
@@ -91,6 +92,25 @@ def test_crossfit_is_its_definition():
     level, power = y - by_item * (yhat - pool.mean()), by_item.mean()
     variance = level.var(ddof=1) / 30 + power**2 * pool.var(ddof=1) / len(pool)
     assert found.half_width == pytest.approx(stats.t.ppf(0.975, 29) * np.sqrt(variance))
+
+
+@pytest.mark.parametrize(
+    ("n", "lam", "told"), [(39, None, True), (40, None, False), (39, 0.5, False)]
+)
+def test_a_power_tuned_on_few_labels_is_told(n, lam, told):
+    y, yhat, pool = sample(3, n=n)
+    assert (InferCode.POWER_FEW() in ppi_interval(y, yhat, pool, lam=lam).notes) == told
+
+
+def test_methods_by_name_are_these():
+    y, yhat, pool = sample(3)
+    fixed = mean_interval(y, yhat, pool, method="ppi", lam=0.4)
+    assert fixed == ppi_interval(y, yhat, pool, lam=0.4)
+    tuned = mean_interval(y, yhat, pool, method="ppi++", lam=0.4)
+    assert tuned == ppi_interval(y, yhat, pool, lam=None)
+    assert fixed.estimate != tuned.estimate
+    crossed = mean_interval(y, yhat, pool, method="ppi-crossfit", rng=3)
+    assert crossed == crossfit_ppi_interval(y, yhat, pool, rng=3)
 
 
 def test_refusals():

@@ -155,6 +155,14 @@ def test_what_cannot_be_known_is_refused() -> None:
     people = {d: s for d, s in sources.items() if s == "human"}
     with pytest.raises(InsufficientDataError, match="80 are by people and 0 by a model"):
         tag_quality(verified(sources, people))
+    kinds = [list(group) for group in (people, sources.keys() - people.keys())]
+    for n, enough in ((4, False), (5, True)):
+        few_models = {d: sources[d] for d in kinds[0] + sorted(kinds[1])[:n]}
+        if enough:
+            assert tag_quality(verified(sources, few_models)).n_other == n
+        else:
+            with pytest.raises(InsufficientDataError, match="80 are by people and 4 by a model"):
+                tag_quality(verified(sources, few_models))
     coin = {d: ("human", "llm:x")[i % 4 > 1] for i, d in enumerate(sources)}
     with pytest.raises(InsufficientDataError, match="the tags tell nothing"):
         require_informative(verified(coin, sources))
@@ -224,3 +232,50 @@ def test_errors_of_tags_vary_as_shares_with_two_of_each_outcome_added() -> None:
     found, kept = (75 + 2) / 84, (71 + 2) / 84
     assert (quality.sensitivity, quality.specificity) == (75 / 80, 71 / 80)
     assert quality.variances == pytest.approx((found * (1 - found) / 84, kept * (1 - kept) / 84))
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_of_half_of_the_documents_it_is_the_difference_estimator(centred: bool) -> None:
+    """Predictions from tags, and what verified documents part from them over their chance."""
+    run, qrels, sources = data()
+    rows = zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
+    judged = [(qrels.query_ids[q], qrels.doc_ids[d], int(grade)) for q, d, grade in rows]
+    qrels = Qrels.from_rows([*judged, *((q, f"x{q[1:]}", 0) for q in qrels.query_ids)])
+    rng = np.random.default_rng(5)
+    other = {"human": "llm:x", "llm:x": "human"}
+    tags = {d: other[s] if rng.random() < 0.15 else s for d, s in sources.items()}
+    drawn = set(rng.permutation(list(sources))[: len(sources) // 2].tolist())
+    found = verified_delta(
+        slots := relevant_slots(run, qrels, "NDCG", 3),
+        qrels.doc_ids,
+        verified(tags, {d: sources[d] for d in drawn}, chance=0.5),
+        centred=centred,
+        units=np.arange(N),
+        confidence_level=0.9,
+    )
+    ids = [qrels.doc_ids[d] for d in slots.doc]
+    tag, truth = (
+        np.array([1.0 if by[d] == "human" else -1.0 for d in ids]) for by in (tags, sources)
+    )
+    checked = np.array([d in drawn for d in ids])
+    base, weight = slots.plain, slots.centred if centred else slots.plain
+    root = np.sqrt(np.maximum(np.abs(weight) / 0.5, 1e-12))
+
+    def predicted(rows):
+        slope, start = np.polyfit(tag[rows], truth[rows], 1, w=root[rows])
+        return start + slope * tag
+
+    left_out = np.zeros(len(ids))
+    for i in np.flatnonzero(checked):
+        rest = checked.copy()
+        rest[i] = False
+        left_out[i] = truth[i] - predicted(rest)[i]
+    guess = predicted(checked)
+    value = 200 * np.sum(weight * (guess + checked * (truth - guess) / 0.5)) / base.sum()
+    terms = 200 * weight * (guess + left_out / 0.5) - value * base
+    by_query = np.bincount(slots.query, weights=terms) / base.sum()
+    missed = 400 * (np.abs(weight) / 0.5)[checked].mean() / base.sum()  # by one wrong tag
+    variance = np.sum(by_query**2) * N / (N - 1) + 2 * missed**2
+    half = stats.t.ppf(0.95, N - 1) * np.sqrt(variance)
+    assert found.estimate == pytest.approx(value)
+    assert (found.lower, found.upper) == pytest.approx((value - half, value + half))

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
@@ -196,7 +196,10 @@ def test_an_interval_of_a_point_saves_no_number_of_labels():
     point = dataclasses.replace(wide, lower=wide.estimate, upper=wide.estimate)
     assert labels_saved(point, wide, values) is None
     assert labels_saved(wide, point, values) is None
-    assert labels_saved(wide, wide, values) is not None
+    half = dataclasses.replace(wide, lower=(wide.lower + wide.estimate) / 2, upper=wide.estimate)
+    for n in (9, 10):
+        narrow = dataclasses.replace(half, n_labeled=n)
+        assert (labels_saved(narrow, wide, values) > 0) == (n == 10)
 
 
 def test_savings_by_cluster_are_more_cautious():
@@ -330,3 +333,16 @@ def test_the_first_screen_says_who_may_be_best_in_order_and_what_to_label_next()
     assert said.command.endswith("labels answers.csv -n 225 --output sheet.csv")
     far = first(replace(open_, ranks=(replace(ranks, best=(1, 1, 3), to_tell=None),)))
     assert "too close for labels" in str(far.next)
+
+
+def test_single_draws_reach_as_many_clusters_as_chance_has_it():
+    """40 of 200 items in 50 clusters of 4: the hypergeometric mean less three errors at least."""
+    reached = hypergeom.sf(0, 200, 4, 40)
+    least = math.ceil(50 * reached - 3 * math.sqrt(50 * reached * (1 - reached)))
+    clusters = np.arange(200) // 4
+    for n_clusters, drawn in ((least, "items"), (least - 1, "both")):
+        one_each = 4 * np.arange(n_clusters)
+        more = np.concatenate([one_each + 1, one_each + 2])[: 40 - n_clusters]
+        labeled = np.isin(np.arange(200), [*one_each, *more])
+        assert labeled.sum() == 40
+        assert how_drawn(clusters, labeled) == drawn

@@ -68,6 +68,11 @@ def test_match_lengths_cuts_to_the_shortest_version():
         assert len(set(counts[np.flatnonzero(given.tags.pair_codes == code)])) == 1
 
 
+def test_match_lengths_of_a_single_pair():
+    given = corpus(("h", "human", "p", "one two three"), ("l", "llm:x", "p", "one two"))
+    assert match_lengths(given).texts == ("one two", "one two")
+
+
 def test_match_lengths_needs_pairs():
     with pytest.raises(DataError, match="no document has a pair_id"):
         match_lengths(corpus(("a", "human", None, "x")))

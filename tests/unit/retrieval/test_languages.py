@@ -14,6 +14,7 @@ from rag_sourcebias import (
     TagTable,
 )
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.measure.texts import language_of, main_language
 from rag_sourcebias.retrieval import BM25Spec
 from rag_sourcebias.source import audit_source
 
@@ -106,3 +107,28 @@ def test_what_cannot_be_split_into_words_is_refused_by_name(text: str, language:
         BM25Spec().build(corpus)
     english = ("An English sentence, with 猫 in it, that is not refused by the same rule.",)
     BM25Spec().build(Corpus(texts=english, tags=TagTable.from_tags([("d", DocTags())])))
+
+
+@pytest.mark.parametrize(
+    ("finnish", "hungarian", "others", "language"),
+    [
+        (3, 0, 22, "fi"),  # 12 % of 25 words
+        (3, 0, 23, ""),
+        (3, 2, 4, "fi"),  # half as many again
+        (3, 3, 4, ""),
+        (3, 0, 5, "fi"),  # 8 words
+        (3, 0, 4, ""),
+    ],
+)
+def test_a_language_has_enough_function_words(
+    finnish: int, hungarian: int, others: int, language: str
+) -> None:
+    words = [*["että", "ovat", "mutta"][:finnish], *["hogy", "nem", "csak"][:hungarian]]
+    words += [f"xyz{letter}" for letter in "abcdefghijklmnopqrstuvw"[:others]]
+    assert language_of(" ".join(words), words) == language
+
+
+def test_the_main_language_is_that_of_most_texts() -> None:
+    german = "Das ist ein Satz, der mit den anderen nicht viel zu tun hat."
+    english = "This is a sentence that has not much to do with the others."
+    assert main_language([german, english, german]) == ("german", pytest.approx(2 / 3))

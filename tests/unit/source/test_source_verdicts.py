@@ -182,6 +182,14 @@ class TestDependence:
         assert system.across.value == interval.estimate == pytest.approx(mean)
         assert (interval.lower, interval.upper) == pytest.approx((mean - half, mean + half))
 
+    @pytest.mark.parametrize(("rivals", "sampled"), [(4, False), (5, True)])
+    def test_merged_models_are_a_sample_from_six_on(self, rivals, sampled):
+        """Six of them say too little of others; five are taken as they are."""
+        found = verdict(measure(world(rivals=rivals), merge_llms=True))
+        assert (found.interval is None) == sampled
+        if not sampled:
+            assert InferCode.REWRITERS_FIXED(n=5) in found.interval.assumptions
+
     def test_merged_models_are_one_source(self):
         report = measure(world(rivals=2), merge_llms=True)
         assert report.data.documents.keys() == {"human", "llm"}
