@@ -177,6 +177,10 @@ def test_what_cannot_be_known_is_refused() -> None:
     part = verified(dict(list(sources.items())[:-4]), few | dict(list(sources.items())[50:60]))
     with pytest.raises(DataError, match="not among those that the verified ones were drawn from"):
         delta(part)
+    nothing = Run.from_dict({q: {f"x{q[1:]}": 1.0} for q in qrels.query_ids}, name="r")
+    slots = relevant_slots(nothing, qrels, "NDCG", 5)
+    with pytest.raises(InsufficientDataError, match="relevant"):
+        delta(verified(sources, sources))
     with pytest.raises(DataError, match="MAP does not add up"):
         relevant_slots(run, qrels, "MAP", 5)
 

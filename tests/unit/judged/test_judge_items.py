@@ -76,6 +76,9 @@ def test_systems_on_the_same_questions_are_compared_in_pairs():
     ):
         assert (c.interval.estimate, c.interval.lower, c.interval.upper) == (gap, low, high)
         assert c.family == 3
+        first, second = "abc".index(c.first), "abc".index(c.second)
+        gaps = (values[known, first] - values[known, second] for values in (human, judge))
+        assert c.interval.correlation == pytest.approx(np.corrcoef(*gaps)[0, 1])
     assert report.comparisons[2].interval.lower > 0  # the flattered system is worse
 
 

@@ -120,6 +120,18 @@ def test_ranks_and_tau_follow_from_the_differences(order):
     assert unsure.tau[1:] == (0.0, 0.0)  # a judge that ties all systems orders no pair
 
 
+@pytest.mark.parametrize("n", [10, 12])
+def test_pairs_that_may_be_chance_leave_tau_open_in_both_directions(n):
+    y, f = world(m=5, n=400, seed=2)
+    found = compare_systems(*parts(y, f, n))
+    says = np.sign(f.mean(0)[found.first] - f.mean(0)[found.second])
+    sure = (found.lower > 0) * 1 - (found.upper < 0)
+    now, low, high = found.tau
+    assert low == pytest.approx(min(np.where(sure, says * sure, -1).mean(), now))
+    assert high == pytest.approx(max(np.where(sure, says * sure, 1).mean(), now))
+    assert 0 < np.count_nonzero(sure) < 10
+
+
 def residuals(y, f, n):
     """What the judge does not see of each labelled item and system, as errors of the means."""
     dy, df = (values[:n] - values[:n].mean(0) for values in (y, f))

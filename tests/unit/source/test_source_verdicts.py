@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import stats
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.source.audit import corrected_config, measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig, SourceCode
@@ -104,6 +105,24 @@ class TestVerdicts:
         assert found.interval.excludes(0.0)
         assert found.n_needed is None
 
+    def test_a_cell_says_how_many_queries_are_needed_where_it_says_nothing_else(self):
+        cells = [
+            c for lead in (0, 2) for c in measure(world(80, lead=lead, seed=1)).systems[0].cells
+        ]
+        for cell in cells:
+            needed = queries_for_verdict(cell.centred.interval, margin=5.0)
+            assert cell.n_needed == (None if cell.centred.interval.excludes(0.0) else needed)
+        assert {cell.n_needed is None for cell in cells} == {True, False}
+
+    def test_what_only_the_correction_leaves_open_has_a_number_of_queries(self):
+        run, qrels, tags = world(lead=0.5, seed=1)
+        runs = [dataclasses.replace(run, name=name) for name in "abc"]
+        found = measure((runs, qrels, tags)).systems[0].verdicts[0]
+        assert found.interval.excludes(0.0)
+        assert found.p_value < 0.05 < found.p_adjusted == pytest.approx(3 * found.p_value)
+        assert found.code is SkewCode.CANNOT_TELL
+        assert found.n_needed == queries_for_verdict(found.interval, margin=5.0) > 60
+
     def test_few_queries_cannot_tell_and_say_how_many_are_needed(self):
         found = verdict(measure(world(20, seed=1)))
         assert found.code is SkewCode.CANNOT_TELL
@@ -190,8 +209,9 @@ class TestDependence:
         if not sampled:
             assert InferCode.REWRITERS_FIXED(n=5) in found.interval.assumptions
 
-    def test_merged_models_are_one_source(self):
-        report = measure(world(rivals=2), merge_llms=True)
+    @pytest.mark.parametrize("rivals", [1, 2])
+    def test_merged_models_are_one_source(self, rivals):
+        report = measure(world(rivals=rivals), merge_llms=True)
         assert report.data.documents.keys() == {"human", "llm"}
         assert verdict(report).other == "llm"
 

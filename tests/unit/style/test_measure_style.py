@@ -205,6 +205,21 @@ def test_few_queries_are_told(n, told):
     assert all(text in warning for text, warning in zip(told, found, strict=True))
 
 
+@pytest.mark.parametrize(("times", "most"), [((1.5, 0.4), "b"), ((1.7, 0.4), "a")])
+def test_the_style_that_differs_most_in_length_is_named(times, most):
+    texts = styled(8)
+    documents = {
+        name: (" ".join(["word"] * round(20 * size)),) * 8
+        for name, size in zip(texts.documents, (1, *times, 1), strict=False)
+    }
+    assert tuple(documents)[:3] == ("human", "a", "b")
+    found = measure_style_bias(
+        {"x": similarities(8)}, styled(8, documents=documents), config=CONFIG
+    ).warnings
+    (told,) = [w for w in found if "differ by more than" in w]
+    assert f"({most!r} has" in told
+
+
 def test_warnings_say_what_limits_the_data():
     texts = styled(8)
     same = {**texts.documents, "b": ("same text", *texts.documents["b"][1:])}
