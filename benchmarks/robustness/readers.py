@@ -144,7 +144,7 @@ def _named(where: str) -> Callable[..., Callable[[Path], object]]:
     return of
 
 
-_run = _named("io.trec:read_run")
+_run = _named("intake.rankings:read_run")
 _qrels = _named("io.trec:read_qrels")
 _beir = _named("intake.beir:read_beir")
 _tags = _named("io.trec:read_tags")

@@ -18,8 +18,9 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.intake.given import data_of, is_results, run_of, said
+from rag_sourcebias.intake.given import data_of, said
 from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, names_in
+from rag_sourcebias.intake.rankings import is_results, read_systems, runs_of
 from rag_sourcebias.io.samples import cache_dir, list_datasets
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (
@@ -81,22 +82,41 @@ def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[Retriever
     if value is None:
         value = DEFAULT_RETRIEVER
     if is_results(value):
-        return [FinishedRun(said(lambda: run_of(value), "results"))]
+        return _finished(value)
     if isinstance(value, Mapping):
         if not value:
             raise DataError("retriever: an empty dict; give {name: retriever} or {query: ranking}")
-        return [_spec(one, str(name), cache, id_key) for name, one in value.items()]
+        return [
+            spec for name, one in value.items() for spec in _all_of(one, str(name), cache, id_key)
+        ]
     if isinstance(value, list | tuple):
         if not value:
             raise DataError("retriever: an empty list; give one or more retrievers")
+        if all(is_path(one) and is_results(one) for one in value):
+            return [FinishedRun(run) for run in read_systems(value)]
         unnamed = sum(isinstance(one, Mapping) for one in value) > 1
         return [
-            _spec(
+            spec
+            for i, one in enumerate(value, 1)
+            for spec in _all_of(
                 one, f"results {i}" if unnamed and isinstance(one, Mapping) else None, cache, id_key
             )
-            for i, one in enumerate(value, 1)
         ]
     return [_spec(value, None, cache, id_key)]
+
+
+def _all_of(
+    value: Any,  # noqa: ANN401
+    name: str | None,
+    cache: Path | None,
+    id_key: str | None,
+) -> list[RetrieverSpec]:
+    """Return the recipe of a retriever, or those of the systems in finished results."""
+    return _finished(value, name) if is_results(value) else [_spec(value, name, cache, id_key)]
+
+
+def _finished(value: Any, name: str | None = None) -> list[RetrieverSpec]:  # noqa: ANN401
+    return [FinishedRun(run) for run in said(lambda: runs_of(value, name=name), "results")]
 
 
 def _spec(
@@ -105,8 +125,6 @@ def _spec(
     cache: Path | None,
     id_key: str | None,
 ) -> RetrieverSpec:
-    if is_results(value):
-        return FinishedRun(said(lambda: run_of(value, name=name), "results"), name=name)
     if isinstance(value, str):
         return _of_text(value, name, cache, id_key)
     if isinstance(value, os.PathLike):

@@ -14,15 +14,25 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, update_wrapper
-from numbers import Real
+from functools import update_wrapper
+from numbers import Integral
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
+from rag_sourcebias.intake.results import (
+    id_in,
+    id_text,
+    is_number,
+    is_pair,
+    listed,
+    row_of,
+    scores_in,
+    value_of,
+)
 from rag_sourcebias.observe.events import guarded, text_id
-from rag_sourcebias.observe.recorder import Attachment, Reader, Recorder, at, id_text
+from rag_sourcebias.observe.recorder import Attachment, Reader, Recorder
 
 # What cannot be read, and what the user can do about it.
 
@@ -72,13 +82,11 @@ class Readers(NamedTuple):
     score: Reader | None = None
 
 
-# Where clients put things, none of which is imported: Qdrant, Elasticsearch and OpenSearch, rows
-# of pgvector, Haystack, LlamaIndex.
-_HITS = ("points", "hits.hits", "documents")
-_IDS = ("id", "doc_id", "_id", "node_id", "langchain_id")
-_METADATA = ("metadata", "payload", "_source", "meta", "cmetadata", "langchain_metadata")
+_METADATA = (
+    "metadata", "payload", "_source", "meta", "cmetadata", "langchain_metadata", "properties",
+    "fields", "entity", "attributes", "value",
+)  # fmt: skip
 _SOURCE, _STYLE = METADATA_KEYS[:2]
-_HIT_CLASSES = frozenset({"Hit", "ObjectBase"})  # of a search object; of a document class
 _NONE = Readers()
 
 
@@ -103,9 +111,9 @@ def read_documents(result: object, readers: Readers = _NONE) -> Documents:
         return Documents((), (), ())
     natives: Sequence[Any] = rows
     scores: Sequence[Any] | None = None
-    if all(map(_is_pair, rows)):
+    if all(map(is_pair, rows)):
         natives, scores = zip(*rows, strict=True)
-    documents = [_row(native) for native in natives]
+    documents = [row_of(native) for native in natives]
     if doc_id is None:
         ids = [_id_of(document) for document in documents]
     else:
@@ -117,34 +125,20 @@ def read_documents(result: object, readers: Readers = _NONE) -> Documents:
     if score_of is not None:
         scores = _told("score", score_of, rows, _float_or_none)
     elif scores is None:
-        scores = _scores(documents)
-    return Documents(ids, metadata, scores if all(map(_is_number, scores)) else None)
+        scores = scores_in(documents)
+    return Documents(ids, metadata, scores if all(map(is_number, scores)) else None)
 
 
 def _rows(result: object, hits: Reader | None) -> Sequence[Any]:
     if hits is not None:
         (result,) = _told("hits", hits, (result,))
-    elif result.__class__ is not list:
-        result = hits_of(result)
+    else:
+        with suppress(DataError):  # a set, or the results of several queries
+            result = listed(result)
     if isinstance(result, Sequence) and not isinstance(result, (str, bytes)):
         return result
     message = f"expected a list of documents, got {type(result).__name__}"
     raise _UnreadableError(message, _NO_LIST if hits is None else _FAILED["hits"])
-
-
-def hits_of(result: Any) -> Any:  # noqa: ANN401
-    """Return the list of documents in what a client returns; what holds none as it is."""
-    if isinstance(result, Sequence):
-        return result
-    for path in _HITS:
-        hits = at(result, path)
-        # Chroma's "documents" are texts, or lists of them
-        if isinstance(hits, list) and not any(isinstance(hit, (str, list)) for hit in hits):
-            return hits
-    for found in (at(result, "hits"), result):
-        if type(found).__name__ == "AttrList":  # of the search objects of Elasticsearch, OpenSearch
-            return list(found)
-    return result
 
 
 def _told(
@@ -160,42 +154,6 @@ def _told(
         raise _UnreadableError(message, _FAILED[name]) from error
 
 
-def _value(document: object, name: str) -> Any:  # noqa: ANN401
-    return document.get(name) if isinstance(document, Mapping) else getattr(document, name, None)
-
-
-# Rows of databases, and hits that are objects.
-
-
-@lru_cache(maxsize=64)
-def _row_reader(kind: type) -> Callable[[Any], Mapping[str, object]] | None:
-    """Return what makes a mapping of a row: of SQLAlchemy, a named tuple, asyncpg or sqlite3.
-
-    Likewise of the hits and documents that the search objects of Elasticsearch and OpenSearch find.
-    """
-    if issubclass(kind, Mapping):
-        return None
-    names = {base.__name__ for base in kind.__mro__} if hasattr(kind, "to_dict") else set()
-    if not _HIT_CLASSES.isdisjoint(names):
-        return lambda hit: {
-            "_id": hit.meta.id,
-            "_score": getattr(hit.meta, "score", None),
-            "_source": hit.to_dict(),
-        }
-    if "AttrDict" in names:  # a hit as the server sent it
-        return lambda hit: dict(hit.to_dict())
-    if hasattr(kind, "_mapping"):
-        return lambda row: dict(row._mapping)
-    if hasattr(kind, "_asdict"):
-        return lambda row: dict(row._asdict())
-    return dict if hasattr(kind, "keys") and hasattr(kind, "__getitem__") else None
-
-
-def _row(document: object) -> Any:  # noqa: ANN401
-    read = _row_reader(type(document))  # type: ignore[arg-type] # a class can be hashed
-    return document if read is None else read(document)
-
-
 # The id, the metadata and the scores of documents of any kind.
 
 
@@ -206,9 +164,8 @@ def _named(text: str) -> str:
 def _id_of(document: object) -> str:
     if isinstance(document, str):
         return _named(document)
-    values = (_value(document, name) for name in _IDS)
-    value = next((found for found in values if found is not None), None)
-    if value is None and isinstance(text := _value(document, "page_content"), str):
+    value = document if isinstance(document, Integral) else id_in(document)
+    if value is None and isinstance(text := value_of(document, "page_content"), str):
         return text_id(text)  # as LangChain's documents are named where they are observed
     try:
         return id_text(value)
@@ -222,7 +179,7 @@ def _metadata_of(document: object) -> Mapping[str, object] | None:
     if isinstance(document, str):
         return None
     first, *others = _METADATA
-    places = (_value(document, first), document, *(_value(document, name) for name in others))
+    places = (value_of(document, first), document, *(value_of(document, name) for name in others))
     mappings = [found for place in places if (found := _mapping(place)) is not None]
     for found in mappings:
         if _SOURCE in found or _STYLE in found:
@@ -246,32 +203,6 @@ def _mapping_or_none(value: object) -> Mapping[str, object] | None:
     if found is None and value is not None:
         raise DataError(f"expected a mapping, got {type(value).__name__}")
     return found
-
-
-def _scores(documents: Sequence[Any]) -> Sequence[Any]:
-    """Return the scores, higher is better; distances turned round."""
-    first = documents[0]
-    name = "score"
-    if _value(first, name) is None:
-        name = next(
-            (other for other in ("_score", "distance") if _value(first, other) is not None), name
-        )
-    scores = [_value(document, name) for document in documents]
-    if not all(map(_is_number, scores)):
-        return scores
-    # Qdrant's are distances, and rise, where the metric is Euclid or Manhattan
-    rising = hasattr(first, "payload") and scores[0] < scores[-1] and scores == sorted(scores)
-    if name == "distance" or rising:
-        return [-score for score in scores]
-    return scores
-
-
-def _is_pair(row: Any) -> bool:  # noqa: ANN401
-    return type(row) is tuple and len(row) == 2 and _is_number(row[1])
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 def _float_or_none(value: Any) -> float | None:  # noqa: ANN401

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, require_at_least
+from rag_sourcebias.core.finding import Finding
 
 # Documents, their tags and the queries, stored as columns.
 
@@ -352,13 +353,13 @@ class RankedList:
     query_id : str
     doc_ids : tuple of str
         Document at rank 1 first.
-    scores : float32 array of the same length, or None
+    scores : float64 array of the same length, or None
         Higher is better.
     """
 
     query_id: str
     doc_ids: tuple[str, ...]
-    scores: npt.NDArray[np.float32] | None = None
+    scores: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.doc_ids)
@@ -380,21 +381,23 @@ class Run:
         Index into ``doc_ids``.
     doc_ids : tuple of str
         Vocabulary; unique; may hold documents that were never retrieved.
-    scores : float32 array of shape (nnz,), or None
-        Higher is better; never NaN. Single precision as in trec_eval, whose ties are therefore
-        ours: scores that differ by less than float32 resolves are equal.
+    scores : float64 array of shape (nnz,), or None
+        Higher is better; never NaN. Entries tie where these are equal; other types become float64.
     name : str
     n_duplicates : int
         Entries dropped because the query already held the document (the first one is kept).
+    notes : tuple of Finding
+        What a reader should know of how the run was read.
     """
 
     query_ids: tuple[str, ...]
     offsets: npt.NDArray[np.int64]
     doc_codes: npt.NDArray[np.int32]
     doc_ids: tuple[str, ...]
-    scores: npt.NDArray[np.float32] | None = None
+    scores: FloatArray | None = None
     name: str = "run"
     n_duplicates: int = 0
+    notes: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.query_ids)) != len(self.query_ids):
@@ -411,6 +414,7 @@ class Run:
         ):
             raise DataError(f"run {self.name!r}: a document code is outside the vocabulary")
         if self.scores is not None:
+            object.__setattr__(self, "scores", np.asarray(self.scores, dtype=np.float64))
             if self.scores.shape != self.doc_codes.shape:
                 raise DataError(f"run {self.name!r}: scores and documents differ in number")
             bad = np.flatnonzero(np.isnan(self.scores))
@@ -449,8 +453,7 @@ class Run:
         """
         queries = np.asarray(query_codes, dtype=np.int64)
         docs = np.asarray(doc_codes, dtype=np.int64)
-        with np.errstate(over="ignore"):  # a score beyond float32 becomes infinite
-            values = None if scores is None else np.asarray(scores, dtype=np.float32)
+        values = None if scores is None else np.asarray(scores, dtype=np.float64)
         order = (
             np.lexsort((-values, queries))
             if sort_by_score and values is not None
@@ -472,7 +475,7 @@ class Run:
             doc_ids=tuple(doc_ids),
             scores=None if values is None else values[kept],
             name=name,
-            n_duplicates=int(repeated.sum()),
+            n_duplicates=len(order) - len(kept),
         )
 
     @classmethod
@@ -543,14 +546,11 @@ class Run:
         keep = self.ranks <= depth
         offsets = np.zeros_like(self.offsets)
         np.cumsum(np.minimum(np.diff(self.offsets), depth), out=offsets[1:])
-        return Run(
-            query_ids=self.query_ids,
+        return replace(
+            self,
             offsets=offsets,
             doc_codes=self.doc_codes[keep],
-            doc_ids=self.doc_ids,
             scores=None if self.scores is None else self.scores[keep],
-            name=self.name,
-            n_duplicates=self.n_duplicates,
         )
 
 

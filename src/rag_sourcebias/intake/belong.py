@@ -62,7 +62,7 @@ class BelongCode(Code, home="belong"):
         "{n} of {n_all} results of {system} are documents without a source tag, such as "
         "“{first:short}”."
     )
-    REPEATED = "{system} lists a document again for the same query {n} times; the first one counts."
+    REPEATED = "{system} repeats a document of the same query {n} times; the first one counts."
     SAME_QUERY = (
         "{n:query|queries} of {system} would have judgments but for {difference}: is "
         "“{ours:short}” the same as “{theirs:short}”?"

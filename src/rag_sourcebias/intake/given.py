@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.intake.objects import _is_rows, a, columns_of, is_column, is_frame, is_path
 from rag_sourcebias.io.samples import list_datasets, load_sample
-from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
+from rag_sourcebias.io.trec import read_qrels, read_tags
 
 T = TypeVar("T")
 
@@ -27,8 +27,6 @@ _TEXTS = ("text", "page_content", "content", "document", "body", "contents", "pa
 _QUERY_TEXTS = ("text", "query", "question", "title")
 _SOURCES = ("source", "rsb_source", "origin", "author")
 _GRADES = ("relevance", "grade", "rel", "label", "score", "qrel", "relevant")
-_RANKS = ("rank", "position")
-_SCORES = ("score", "similarity", "sim")
 
 
 def _column(
@@ -394,71 +392,7 @@ def _of_rows(value: Any, tags: Any) -> Given:  # noqa: ANN401
     return _of_parts(parts, tags)
 
 
-# Finished results.
-
-
-def is_results(value: object) -> bool:
-    """Whether a value is a finished ranking: a run, its file, a frame, or a dict of rankings."""
-    if isinstance(value, Run) or is_frame(value):
-        return True
-    if isinstance(value, str | os.PathLike):
-        return is_path(value) and Path(value).is_file()
-    if not isinstance(value, Mapping) or not value:
-        return False
-    return all(_is_ranking(row) for row in value.values())
-
-
-def _is_ranking(row: object) -> bool:
-    if isinstance(row, Mapping):
-        kinds = set(map(type, row.values()))  # a line for each score takes as long as all the rest
-        return all(issubclass(kind, int | float | np.number) for kind in kinds)
-    return isinstance(row, list | tuple | np.ndarray) and all(
-        isinstance(doc, str | int | np.integer) or (isinstance(doc, tuple | list) and len(doc) == 2)
-        for doc in row
-    )
-
-
-def run_of(value: Any, *, name: str | None = None) -> Run:  # noqa: ANN401
-    """Return a run from ``{query: {document: score}}``, ``{query: [documents]}``, a frame, a file.
-
-    Raises
-    ------
-    DataError
-        If columns are missing, or a file is no TREC run.
-    """
-    if isinstance(value, Run):
-        return value
-    if isinstance(value, str | os.PathLike):
-        return read_run(value, name=name)
-    if isinstance(value, Mapping):
-        scored = {str(query): _scored(row) for query, row in value.items()}
-        return Run.from_dict(scored, name=name or "results")
-    columns = columns_of(value, "results")
-    queries = _column(columns, _QUERY_IDS, "results", "id of the query")
-    docs = _column(columns, _DOC_IDS, "results", "id of the document")
-    ranks = _optional(columns, _RANKS)
-    scores = _optional(columns, _SCORES)
-    if ranks is None and scores is None:
-        raise DataError(
-            f"results have neither rank nor score: columns are {', '.join(columns)}; add one"
-        )
-    found: dict[str, dict[str, float]] = {}
-    for q, d, s in zip(queries, docs, scores or [-float(r) for r in ranks or []], strict=True):
-        found.setdefault(str(q), {}).setdefault(str(d), float(s))
-    return Run.from_dict(found, name=name or "results")
-
-
-def _scored(row: Any) -> Mapping[str, float]:  # noqa: ANN401
-    """Return the score of each document of one query; a list is in the order of its ranking."""
-    if not isinstance(row, Mapping):
-        if len(row) and isinstance(row[0], tuple | list):
-            row = dict(row)
-        else:
-            row = {doc: float(-rank) for rank, doc in reversed(list(enumerate(row)))}
-    known: Mapping[str, float] = row
-    if set(map(type, row)) <= {str}:
-        return known
-    return {str(doc): score for doc, score in row.items()}
+# Errors that are not ours.
 
 
 def said(read: Callable[[], T], what: str) -> T:

@@ -1,10 +1,12 @@
 """Files in and out: text, arrays, caches in SQLite, and damage turned into a sentence."""
 
 import base64
+import bz2
 import gzip
 import io
 import ipaddress
 import json
+import lzma
 import math
 import os
 import re
@@ -26,7 +28,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import T, from_plain, to_plain
-from rag_sourcebias.core.errors import DataError, UnsupportedVersionError, visible
+from rag_sourcebias.core.errors import (
+    DataError,
+    UnsupportedVersionError,
+    import_extra,
+    visible,
+)
 
 # Addresses of servers, apart from the passwords and keys that may stand in them.
 
@@ -370,15 +377,44 @@ def create_folder(path: Path, mode: int = PRIVATE) -> None:
             folder.chmod(wanted)  # whatever the umask says
 
 
-# Text files in and out: UTF-8, plain or gzip by name, errors that name file and line.
+# Text files in and out: UTF-8, plain or packed, errors that name file and line.
 
 
 _BLOCK = 1 << 16
 _END = re.compile(b"\n")
+# How packed files begin, by the ending that they usually have.
+_PACKED = {
+    ".gz": re.compile(rb"\x1f\x8b"),
+    ".bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),
+    ".xz": re.compile(rb"\xfd7zXZ\x00"),
+    ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+
+
+def packing_of(path: Path, stream: io.BufferedReader) -> str | None:
+    """Return how a file is packed, by its first bytes or else its ending; None for plain ones."""
+    start = stream.peek(10)
+    by_bytes = next((ending for ending, begins in _PACKED.items() if begins.match(start)), None)
+    if by_bytes is not None or not start:
+        return by_bytes
+    return path.suffix if path.suffix in _PACKED else None
+
+
+def _unpacked(path: Path, stream: io.BufferedReader, packing: str | None) -> Any:  # noqa: ANN401
+    if packing == ".gz":
+        return gzip.GzipFile(fileobj=stream, mode="rb")
+    if packing == ".bz2":
+        return bz2.BZ2File(stream)
+    if packing == ".xz":
+        return lzma.LZMAFile(stream)
+    if packing == ".zst":
+        pa = import_extra("pyarrow", "pyarrow", "parquet", f"reading {path.name}")
+        return pa.CompressedInputStream(stream, "zstd")
+    return stream
 
 
 def open_bytes(path: Path, *, lines: bool = False) -> IO[bytes]:
-    """Open a file for reading, unpacked if its name ends in ``.gz``.
+    """Open a file for reading, unpacked if it is packed by gzip, bzip2, xz or Zstandard.
 
     Parameters
     ----------
@@ -403,9 +439,9 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, path: Path, stream: io.BufferedReader, *, most: int | None) -> None:
         self._path, self._stream, self._most = path, stream, most
-        packed = path.suffix == ".gz"
-        self._size = os.fstat(stream.fileno()).st_size if packed else None
-        self._data = gzip.GzipFile(fileobj=stream, mode="rb") if packed else stream.raw
+        packing = packing_of(path, stream)
+        self._size = os.fstat(stream.fileno()).st_size if packing else None
+        self._data = _unpacked(path, stream, packing)
         self._n_bytes = 0
         self._line = 0  # bytes since the last block in which a line ended
 
@@ -416,13 +452,15 @@ class _Bounded(io.RawIOBase):
         return self._size is None
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._data.seek(offset, whence)
+        place: int = self._data.seek(offset, whence)
+        return place
 
     def tell(self) -> int:
-        return self._data.tell()
+        place: int = self._data.tell()
+        return place
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever can be written to
-        n = self._data.readinto(buffer) or 0
+        n: int = self._data.readinto(buffer) or 0
         self._n_bytes += n
         if self._size is not None:
             check_unpacked(self._path, unpacked=self._n_bytes, packed=self._size)
@@ -448,8 +486,8 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
     Parameters
     ----------
     path : path
-        Plain text, or gzip if the name ends in ``.gz``. A byte-order mark and CRLF line ends are
-        accepted.
+        Plain text, or packed (``.gz``, ``.bz2``, ``.xz``, ``.zst``). A byte-order mark and CRLF
+        line ends are accepted.
 
     Yields
     ------
@@ -459,12 +497,39 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
     Raises
     ------
     DataError
-        If the path is missing or no ordinary file, the text is not UTF-8, the gzip data is corrupt
+        If the path is missing or no ordinary file, the text is not UTF-8, packed data are corrupt
         or out of proportion, or a line is too long.
     """
     file = Path(path)
     with open_bytes(file, lines=True) as stream:
         yield from _decoded(file, stream, 1, blank=blank)
+
+
+def read_blocks(path: PathLike, size: int) -> Iterator[tuple[int, str]]:
+    """Stream a UTF-8 text file by some whole lines at a time, with the number of the first.
+
+    Parameters
+    ----------
+    path : path
+        As for :func:`read_lines`.
+    size : int
+        Bytes that are read together, at the least.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_lines`.
+    """
+    number = 1
+    with open_bytes(Path(path), lines=True) as stream:
+        try:
+            while raw := stream.readlines(size):
+                yield number, b"".join(raw).decode("utf-8-sig" if number == 1 else "utf-8")
+                number += len(raw)
+        except (UnicodeDecodeError, EOFError, zlib.error, lzma.LZMAError, OSError):
+            for _ in read_lines(path):  # finds the line that is wrong
+                pass
+            raise
 
 
 def _decoded(
@@ -478,14 +543,11 @@ def _decoded(
             if blank or (line and not line.isspace()):
                 yield number, line
     except UnicodeDecodeError as error:
-        packed = number == 1 and raw.startswith(b"\x1f\x8b")
-        hint = (
-            "it looks like gzip, whose name must end in .gz"
-            if packed
-            else f"byte 0x{raw[error.start]:02x} at position {error.start + 1}"
-        )
-        raise DataError(f"{file}:{number}: expected UTF-8 text ({hint})") from error
-    except (EOFError, zlib.error, OSError) as error:
+        raise DataError(
+            f"{file}:{number}: expected UTF-8 text (byte 0x{raw[error.start]:02x} at position "
+            f"{error.start + 1})"
+        ) from error
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         raise DataError(f"{file}:{number + 1}: cannot be read further: {error}") from error
 
 
@@ -548,14 +610,14 @@ def read_text(path: PathLike, expected: str, *, remedy: str = REMEDY) -> str:
     Parameters
     ----------
     path : path
-        Plain text, or gzip if the name ends in ``.gz``; a byte-order mark is left out.
+        Plain text or packed; a byte-order mark is left out.
     expected, remedy : str
         For the message: see :func:`~rag_sourcebias.io.files.sound`.
 
     Raises
     ------
     DataError
-        If the path is missing or no ordinary file, the text is not UTF-8, or the gzip data is
+        If the path is missing or no ordinary file, the text is not UTF-8, or packed data are
         corrupt or out of proportion.
     """
     file = Path(path)

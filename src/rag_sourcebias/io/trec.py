@@ -1,17 +1,13 @@
-"""TREC runs and relevance judgments, the BEIR form of the latter, and files of tags."""
+"""Relevance judgments in TREC and BEIR form, and files of tags."""
 
-import logging
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast, get_args
 
-import numpy as np
-
-from rag_sourcebias.core.data import DocTags, Origin, Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Origin, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, require_name, require_one_of
 from rag_sourcebias.intake.tables import read_table
-from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines, write_atomic
+from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 
 # Tag files: which source (and style, and twin) each document has.
 
@@ -152,11 +148,8 @@ def _confidence(value: object, where: str) -> float | None:
     raise DataError(f"{where}: confidence {value!r:.200} is not a number in [0, 1]")
 
 
-# TREC runs and relevance judgments, and the BEIR form of the latter.
+# Relevance judgments, and the BEIR form of them.
 
-
-# The first number that rounds to infinity; the largest float32 itself prints as 3.4028235e+38.
-_FLOAT32_LIMIT = 2.0**128 - 2.0**103
 
 _INT32_MAX = 2**31 - 1
 # Only ASCII space separates: an id may hold a no-break or an ideographic space. The byte-order
@@ -166,110 +159,6 @@ _SPACE = re.compile("[ \t\n\r\x0b\x0c\x1c-\x1f\ufeff]+")
 
 def _fields(line: str) -> list[str]:
     return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
-
-
-def read_run(path: PathLike, *, name: str | None = None) -> Run:
-    """Read a run in TREC format: ``query_id Q0 doc_id rank score tag``.
-
-    Documents rank by descending score, whatever the rank column says, as in trec_eval; equal
-    scores keep the order of the file.
-
-    Parameters
-    ----------
-    path : path
-        Plain or ``.gz``; columns are separated by spaces or tabs; queries may be interleaved.
-    name : str or None
-        Name of the run; None takes the tag of the first line.
-
-    Returns
-    -------
-    Run
-        With float32 scores. A document listed twice for a query is kept once and counted in
-        ``n_duplicates``.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, empty or not UTF-8, or a line has another number of columns or a
-        score that is not a finite float32 number, or the tag holds control characters.
-    """
-    queries: dict[str, int] = {}
-    docs: dict[str, int] = {}
-    query_codes, doc_codes, scores = array("i"), array("i"), array("f")
-    tag = ""
-    for number, line in read_lines(path):
-        fields = _fields(line)
-        if len(fields) != 6:
-            raise DataError(
-                f"{path}:{number}: expected 6 columns (query_id Q0 doc_id rank score tag), "
-                f"found {len(fields)}: {line[:80]!r}"
-            )
-        try:
-            score = float(fields[4])
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: score {fields[4]!r} is not a number") from error
-        if not -_FLOAT32_LIMIT < score < _FLOAT32_LIMIT:
-            raise DataError(f"{path}:{number}: score {fields[4]!r} is not a finite float32 number")
-        if not tag:
-            tag = name or require_name(fields[5], "run name", f"{path}:{number}")
-        query_codes.append(queries.setdefault(fields[0], len(queries)))
-        doc_codes.append(docs.setdefault(fields[2], len(docs)))
-        scores.append(score)
-    if not scores:
-        raise DataError(f"{path} is empty; expected lines 'query_id Q0 doc_id rank score tag'")
-    query_ids = tuple(queries)
-    doc_ids = tuple(docs)
-    del queries, docs  # at a million documents the tables outweigh the run itself
-    return Run.from_arrays(
-        query_ids=query_ids,
-        query_codes=np.frombuffer(query_codes, dtype=np.int32),
-        doc_codes=np.frombuffer(doc_codes, dtype=np.int32),
-        doc_ids=doc_ids,
-        scores=np.frombuffer(scores, dtype=np.float32),
-        name=tag,
-        sort_by_score=True,
-    )
-
-
-def write_run(run: Run, path: PathLike) -> None:
-    """Write a run in TREC format, compressed if the name ends in ``.gz``.
-
-    A run without scores gets ``n, n − 1, …, 1`` so that any reader restores its order. White space
-    in the run's name becomes ``_``.
-
-    Raises
-    ------
-    DataError
-        If an id holds white space or a score is infinite: the format cannot carry them.
-    """
-    for kind, ids in (("query", run.query_ids), ("document", run.doc_ids)):
-        bad = next((i for i in ids if _fields(i) != [i]), None)
-        if bad is not None:
-            raise DataError(
-                f"{kind} id {bad!r} cannot be written to a TREC run: an id may not be empty or "
-                "hold white space"
-            )
-    if run.scores is not None:
-        if not np.isfinite(run.scores).all():
-            raise DataError(f"run {run.name!r} has infinite scores; expected finite numbers")
-        rises = (np.diff(run.scores) > 0) & (np.diff(run.query_codes) == 0)
-        if rises.any():
-            logging.getLogger("rag_sourcebias.io").warning(
-                "run %r is not ordered by score in %d place(s): tools that sort by score will "
-                "read another ranking from %s",
-                run.name,
-                int(rises.sum()),
-                path,
-            )
-    write_atomic(path, _run_lines(run))
-
-
-def _run_lines(run: Run) -> Iterator[str]:
-    tag = "_".join(_fields(run.name)) or "run"
-    for ranked in run:
-        scores = range(len(ranked), 0, -1) if ranked.scores is None else ranked.scores.astype(str)
-        for rank, (doc_id, score) in enumerate(zip(ranked.doc_ids, scores, strict=True), start=1):
-            yield f"{ranked.query_id} Q0 {doc_id} {rank} {score} {tag}\n"
 
 
 def read_qrels(path: PathLike) -> Qrels:

@@ -20,10 +20,11 @@ from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.beir import read_texts
+from rag_sourcebias.intake.rankings import read_run, read_systems
 from rag_sourcebias.intake.tables import Table, find_column, find_ids, ids_of, read_table
 from rag_sourcebias.io.files import read_lines, sound, write_atomic
 from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
+from rag_sourcebias.io.trec import read_qrels, read_tags
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
 from rag_sourcebias.judged.data import (
@@ -312,7 +313,15 @@ class RankingOptions:
     run: Annotated[
         list[Path] | None,
         typer.Option(
-            help="TREC run (.gz allowed); repeatable. Needs --qrels and --labels.",
+            help="Ranking: TREC or MS MARCO lines, JSON, CSV, TSV or Parquet, plain or packed; "
+            "repeatable. Needs --qrels and --labels.",
+            rich_help_panel=_RANKINGS,
+        ),
+    ] = None
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name of a --run in place of its own, once for each in their order.",
             rich_help_panel=_RANKINGS,
         ),
     ] = None
@@ -378,7 +387,7 @@ class RankingOptions:
         runs = self.run or []
         names = {"doc_id": (columns.id or ["doc_id"])[0], "source": columns.group or "source"}
         return judge_ranking_with_intervals(
-            [read_run(path) for path in runs],
+            read_systems(runs, names=self.name or ()),
             read_qrels(cast("Path", self.qrels)),
             {
                 str(path): read_label_distributions(path, n_grades=self.grades)

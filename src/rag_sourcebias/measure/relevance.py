@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product, repeat
 from typing import Any, ClassVar, Literal
 
@@ -138,16 +138,10 @@ def trec_order(run: Run) -> Run:
     place = np.empty(len(run.doc_ids), dtype=np.int64)
     descending = sorted(range(len(run.doc_ids)), key=run.doc_ids.__getitem__, reverse=True)
     place[descending] = np.arange(len(run.doc_ids))
-    order = np.lexsort((place[run.doc_codes], -run.scores, run.query_codes))
-    return Run(
-        query_ids=run.query_ids,
-        offsets=run.offsets,
-        doc_codes=run.doc_codes[order],
-        doc_ids=run.doc_ids,
-        scores=run.scores[order],
-        name=run.name,
-        n_duplicates=run.n_duplicates,
-    )
+    with np.errstate(over="ignore"):  # beyond float32 it is infinite there, as here
+        scores = run.scores.astype(np.float32)  # trec_eval reads scores so, and has its ties
+    order = np.lexsort((place[run.doc_codes], -scores, run.query_codes))
+    return replace(run, doc_codes=run.doc_codes[order], scores=run.scores[order])
 
 
 def rank_of_labels(

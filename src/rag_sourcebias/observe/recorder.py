@@ -8,10 +8,8 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
-from uuid import UUID
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from rag_sourcebias.core.data import RankedList
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.intake.results import at, id_text
 from rag_sourcebias.observe.events import (
     MAX_LABELS,
     Coverage,
@@ -434,7 +433,7 @@ class Recorder:
                 ranked=RankedList(
                     query_id="" if key is None or query is None else hash_query(query, key=key),
                     doc_ids=tuple(doc_ids) if texts is None else named(doc_ids, texts),
-                    scores=None if scores is None else np.array(list(scores), np.float32),
+                    scores=None if scores is None else np.array(list(scores), np.float64),
                 ),
                 tags=tags,
                 labels={**(labels or {}), **self._labels},
@@ -547,39 +546,6 @@ class Instrumentation(Observing):
 
 
 Reader: TypeAlias = Callable[[Any], Any]
-
-
-def at(value: Any, path: str) -> Any:  # noqa: ANN401
-    """Return what stands at a path such as ``"payload.author"``; None where nothing does.
-
-    Each name is a key of a mapping, the position in a list or tuple ("0"), an attribute, or what
-    square brackets take.
-    """
-    for name in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(name)
-        elif name.isdecimal() and isinstance(value, Sequence):
-            value = value[int(name)] if int(name) < len(value) else None
-        else:
-            inner = getattr(value, name, None)
-            if inner is None:
-                with contextlib.suppress(TypeError, LookupError, ValueError, AttributeError):
-                    inner = value[name]
-            value = inner
-    return value
-
-
-def id_text(value: object) -> str:
-    """Return an id as text.
-
-    Raises
-    ------
-    DataError
-        If it is neither text, nor an integer, nor a UUID.
-    """
-    if isinstance(value, (str, Integral, UUID)) and not isinstance(value, bool):
-        return str(value)
-    raise DataError(f"expected an id (text, integer or UUID), got {type(value).__name__}")
 
 
 def _reader(name: str, how: Reader | str) -> Reader:

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
+from rag_sourcebias.core.data import Corpus, Query, Run, coded
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Retriever
+from rag_sourcebias.intake.rankings import Entries
+from rag_sourcebias.intake.results import is_number, listed
 from rag_sourcebias.retrieval.findings import RetrievalCode
 from rag_sourcebias.retrieval.rerank import CALLABLE, as_search, installed, roots, type_name
 from rag_sourcebias.retrieval.search import require_depth
@@ -162,6 +164,7 @@ class FinishedRun:
         return self._found.retrieve(queries, depth)
 
 
+_AWAITED = ("ainvoke", "aretrieve")  # of LangChain, of LlamaIndex
 _ENCODES = ("encode_query", "embed_query", "get_query_embedding")
 
 
@@ -235,24 +238,35 @@ class ApplicationRetriever:
             [hit for hits in lists for hit in hits], self.name
         )
         self.notes = (matched, *_shortness(lists, depth))
-        ids = iter(rows)
-        found = []
-        for query, hits in zip(queries, lists, strict=True):
-            scores = [hit.score for hit in hits]
-            told = all(isinstance(score, int | float) for score in scores)
-            found.append(
-                RankedList(
-                    query_id=query.query_id,
-                    doc_ids=tuple(next(ids) for _ in hits),
-                    scores=np.array(scores, np.float32) if told else None,
-                )
-            )
-        return Run.from_lists(found, name=self.name)
+        doc_ids, doc_codes = coded(rows)
+        lengths = list(map(len, lists))
+        scores = [hit.score for hits in lists for hit in hits]
+        numbers = all(isinstance(score, int | float) for score in scores)
+        return Entries(
+            where=f"retriever {self.name!r}",
+            query_ids=[query.query_id for query in queries],
+            query_codes=np.repeat(np.arange(len(lists)), lengths),
+            doc_ids=doc_ids,
+            doc_codes=doc_codes.astype(np.int64),
+            ranks=np.concatenate([np.arange(n, dtype=np.float64) for n in lengths]),
+            scores=np.array(scores, np.float64) if numbers else None,
+        ).run(self.name)
 
     def _ask(self, queries: Sequence[Query], depth: int) -> list[list[Hit]]:
         obj = self.spec.obj
-        if not _asynchronous(obj):
+        if _asynchronous(obj):
+            return self._awaited(obj, queries, depth)
+        try:
             return self._answers(as_search(obj, depth=depth), queries, depth)
+        except DataError as error:
+            waiting = next(
+                (ask for name in _AWAITED if callable(ask := getattr(obj, name, 0))), None
+            )
+            if waiting is None or not isinstance(error.__cause__, NotImplementedError):
+                raise
+            return self._awaited(waiting, queries, depth)  # it knows no other way
+
+    def _awaited(self, obj: Any, queries: Sequence[Query], depth: int) -> list[list[Hit]]:  # noqa: ANN401
         if _loop_is_running():
             raise DataError(
                 f"retriever {self.name!r} is asynchronous and an event loop is running here, as in "
@@ -280,7 +294,7 @@ class ApplicationRetriever:
                     f"retriever {self.name!r} failed on query {query.query_id!r}: "
                     f"{type(error).__name__}: {error}"
                 ) from error
-            found = _listed(found)
+            found = self._listed(found, query)
             if found is None or isinstance(found, str | bytes | Mapping) or not _iterable(found):
                 raise DataError(
                     f"retriever {self.name!r} returned {_a(found)} for query {query.query_id!r}; "
@@ -290,14 +304,16 @@ class ApplicationRetriever:
             lists.append([_described(one, self.name) for one in list(found)[:depth]])
         return lists
 
-
-def _listed(found: Any) -> Any:  # noqa: ANN401
-    """Return ``{document: score}`` as pairs, best first; what is no such mapping as it is."""
-    if not isinstance(found, Mapping) or not found:
-        return found
-    if all(isinstance(score, int | float | np.number) for score in found.values()):
-        return sorted(found.items(), key=lambda row: -row[1])
-    return found
+    def _listed(self, found: Any, query: Query) -> Any:  # noqa: ANN401
+        """Return documents best first; what holds none as it is."""
+        if isinstance(found, Mapping) and found and all(map(is_number, found.values())):
+            return sorted(found.items(), key=lambda row: -row[1])
+        try:
+            return listed(found)
+        except DataError as error:
+            raise DataError(
+                f"retriever {self.name!r}, query {query.query_id!r}: {error}"
+            ) from error
 
 
 def _iterable(found: object) -> bool:

@@ -279,7 +279,7 @@ def best_run(found: Best, *, query_ids: Sequence[str], doc_ids: Sequence[str], n
         offsets=np.searchsorted(found.query, np.arange(found.n_queries + 1)).astype(np.int64),
         doc_codes=found.row.astype(np.int32),
         doc_ids=tuple(doc_ids),
-        scores=found.score,
+        scores=found.score.astype(np.float64),
         name=name,
     )
 

@@ -479,7 +479,13 @@ def measure_system(
         n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
         n_duplicates=run.n_duplicates,
         n_empty=sum(retrieved.get(query, 0) == 0 for query in qrels.query_ids),
-        notes=(*lacks, *notes, *_tie_notes(run, config), *_shared_documents(cells, config)),
+        notes=(
+            *lacks,
+            *notes,
+            *run.notes,
+            *_tie_notes(run, config),
+            *_shared_documents(cells, config),
+        ),
         chance=per_query,
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
         if len(per_query) > 1
@@ -1304,6 +1310,13 @@ def assemble(
 ) -> SkewReport:
     """Adjust p-values over the report's family and put the report together."""
     done, n_tests = adjusted(systems, config)
+    read = (
+        SourceCode.AS_READ(severity="warning", system=system.name, note=note)
+        for system in systems
+        if system.variant == "mixed"
+        for note in system.notes
+        if note.severity == "warning"
+    )
     return SkewReport(
         data=data,
         config=config,
@@ -1311,7 +1324,7 @@ def assemble(
         n_tests=n_tests,
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        findings=tuple(findings),
+        findings=(*findings, *read),
     )
 
 

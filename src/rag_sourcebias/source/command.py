@@ -14,9 +14,10 @@ from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.intake.beir import read_beir
+from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
+from rag_sourcebias.io.trec import read_qrels, read_tags
 from rag_sourcebias.io.verified import Verification, read_verification
 from rag_sourcebias.neural.named import (
     ENCODER_OPTIONS,
@@ -274,8 +275,15 @@ def source(
     run: Annotated[
         list[Path] | None,
         typer.Option(
-            help="TREC run file (.gz allowed), instead of retrieving; repeatable. Needs --qrels "
-            "and --tags.",
+            help="Finished ranking instead of retrieving: TREC or MS MARCO lines, JSON, CSV, TSV "
+            "or Parquet, plain or packed; repeatable. Needs --qrels and --tags.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name of a --run in place of its own, once for each in their order.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -358,6 +366,7 @@ def source(
         sample=sample,
         dataset=dataset,
         run=run,
+        run_names=name or (),
         qrels=qrels,
         tags=tags,
         verified=verified,
@@ -409,6 +418,7 @@ def _audit_one(
     sample: bool,
     dataset: str | None,
     run: Sequence[Path] | None,
+    run_names: Sequence[str],
     qrels: Path | None,
     tags: Path | None,
     verified: Path | None,
@@ -423,6 +433,8 @@ def _audit_one(
     table: Path | None,
 ) -> SkewReport:
     require_writable(report)
+    if run_names and not run:
+        raise DataError("--name names a --run; there is none")
     given = any((folder, sample, dataset))
     if run or qrels or (not given and (tags or verified)):
         if given or asked.retriever or asked.rerank:
@@ -430,7 +442,16 @@ def _audit_one(
         if asked.text_statistics:
             raise DataError("--text-statistics needs texts, and finished runs hold none")
         columns = {"doc_id": asked.id_key or "doc_id", "source": group}
-        found = _audit_runs(run, qrels, tags, verified, columns, config=config, clusters=clusters)
+        found = _audit_runs(
+            run,
+            qrels,
+            tags,
+            verified,
+            columns,
+            run_names=run_names,
+            config=config,
+            clusters=clusters,
+        )
     elif tags or verified:
         if verified is None or str(tags or "detected") != "detected" or scale.engine != "memory":
             raise DataError(
@@ -530,6 +551,7 @@ def _audit_runs(
     verified: Path | None,
     columns: Mapping[str, str],
     *,
+    run_names: Sequence[str],
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
 ) -> SkewReport:
@@ -552,7 +574,7 @@ def _audit_runs(
     else:
         table = read_tags(tags, **columns)
     return measure_source_bias(
-        [read_run(path) for path in run],
+        read_systems(run, names=run_names),
         read_qrels(qrels),
         table,
         config=config,

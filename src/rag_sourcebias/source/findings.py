@@ -722,6 +722,7 @@ class SourceCode(Code, home="source"):
     )
     APPROXIMATE = "The approximate index returned {share:percent} of the exact top {cutoff}."
     NOT_COMPUTED = "No {figure}: {refusal}."
+    AS_READ = "{system}: {note}"
     CORRECTED = (
         "Relative Δ is corrected for wrong tags; pictures of single queries, twins and exposure "
         "are by the tags as they are."
@@ -1189,7 +1190,10 @@ def next_step(report: SkewResults, found: Sequence[Comparison]) -> Finding | Non
 
 def notes_of(system: SystemSkew) -> tuple[Finding, ...]:
     """Return what a reader must know of one run."""
-    return (*system.notes, *(note for twin in system.twins for note in twin.notes))
+    return (
+        *(note for note in system.notes if note.severity == "note"),  # others stand at the top
+        *(note for twin in system.twins for note in twin.notes),
+    )
 
 
 # How to read the report.

@@ -9,7 +9,8 @@ import typer
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.verified import MIN_VERIFIED, require_informative
-from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.intake.rankings import read_systems
+from rag_sourcebias.io.trec import read_qrels
 from rag_sourcebias.io.verified import manifest_of, read_verification, write_verification
 from rag_sourcebias.tagging.command import (
     Collection,
@@ -107,7 +108,7 @@ def verify(
             declared,
             detectors[0],
             budget,
-            runs=[read_run(path) for path in run or ()],
+            runs=read_systems(run or ()),
             qrels=read_qrels(qrels),
             cutoff=cutoff,
             rng=seed,

@@ -23,7 +23,7 @@ def run_of(**changes):
 def test_from_dict_orders_by_score_and_keeps_the_order_of_ties():
     run = Run.from_dict({"q": {"low": 1.0, "tied2": 2.0, "tied1": 2.0, "top": 3.0}}, name="mine")
     assert run.ranked_list(0).doc_ids == ("top", "tied2", "tied1", "low")
-    assert run.scores.dtype == np.float32
+    assert run.scores.dtype == np.float64
     assert run.name == "mine"
     np.testing.assert_array_equal(run.ranks, [1, 2, 3, 4])
 

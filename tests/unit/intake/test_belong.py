@@ -138,7 +138,7 @@ def test_what_a_run_lacks_stands_on_the_first_screen(tmp_path: Path) -> None:
         "9 of 30 queries of a have no judgments, such as “0”; they are left out.",
         "9 queries of a would have judgments but for leading zeros: is “0” the same as “000”?",
         "3 of 60 results of a are documents without a source tag, such as “57”.",
-        "a lists a document again for the same query 1 times; the first one counts.",
+        "a repeats a document of the same query 1 times; the first one counts.",
     ):
         assert sentence in first
 

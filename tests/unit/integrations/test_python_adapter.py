@@ -78,7 +78,6 @@ NO_ID = "a document has no id (expected str ids, (document, score) pairs, "
         ("a", NO_LIST, "hits="),
         (7, NO_LIST, "hits="),
         ({"documents": ["a"]}, NO_LIST, "hits="),
-        ({"ids": [["a"]], "documents": [["text"]]}, NO_LIST, "hits="),  # of Chroma
         ({"hits": {"hits": None}}, NO_LIST, "hits="),
         ({"a", "b"}, NO_LIST, "hits="),
         (map(str, [1]), NO_LIST, "hits="),

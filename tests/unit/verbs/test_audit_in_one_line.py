@@ -23,7 +23,7 @@ import rag_sourcebias as rsb
 from rag_sourcebias.core.data import Query
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.beir import write_beir
-from rag_sourcebias.io.trec import write_run
+from rag_sourcebias.intake.rankings import write_run
 from rag_sourcebias.retrieval.findings import RetrievalCode
 
 N = 40
@@ -83,7 +83,7 @@ ROWS = [
         RESULTS,
         ranking(),
         {q: tuple(row) for q, row in ranking().items()},
-        {q: list(row.items()) for q, row in RESULTS.items()},
+        {q: [(d, RESULTS[q][d]) for d in row] for q, row in ranking().items()},
         pd.DataFrame(ROWS),
         pl.DataFrame(ROWS),
         pl.LazyFrame(ROWS),
@@ -294,7 +294,7 @@ MISTAKES = {
     "no texts": (call("bm25", JUDGED), "hold no texts"),
     "other columns": (
         call(pd.DataFrame({"a": [1], "b": [2]}), JUDGED),
-        "results have no column with the id of the query.*found a, b",
+        "results has no column query_id: .*found a, b",
     ),
     "other data columns": (
         call(RESULTS, pd.DataFrame({"query_id": ["q0"], "text": ["t"]})),

@@ -1,0 +1,240 @@
+"""What functions and clients of stores return, as lists of documents with ids and scores."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from numbers import Integral, Real
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from rag_sourcebias.core.errors import DataError
+
+# Values by name.
+
+
+def at(value: Any, path: str) -> Any:  # noqa: ANN401
+    """Return what stands at a path such as ``"payload.author"``; None where nothing does.
+
+    Each name is a key of a mapping, the position in a list or tuple ("0"), an attribute, or what
+    square brackets take.
+    """
+    for name in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif name.isdecimal() and isinstance(value, Sequence):
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            inner = getattr(value, name, None)
+            if inner is None:
+                with contextlib.suppress(TypeError, LookupError, ValueError, AttributeError):
+                    inner = value[name]
+            value = inner
+    return value
+
+
+def value_of(document: object, name: str) -> Any:  # noqa: ANN401
+    """Return what a document holds under a name, None where it holds nothing."""
+    return document.get(name) if isinstance(document, Mapping) else getattr(document, name, None)
+
+
+def id_text(value: object) -> str:
+    """Return an id as text.
+
+    Raises
+    ------
+    DataError
+        If it is neither text, nor an integer, nor a UUID.
+    """
+    if isinstance(value, (str, Integral, UUID)) and not isinstance(value, bool):
+        return str(value)
+    raise DataError(f"expected an id (text, integer or UUID), got {type(value).__name__}")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value can be a score."""
+    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+
+
+# The list of documents in what came back.
+
+
+# Where clients put it, none of which is imported: Qdrant, Elasticsearch and OpenSearch, rows of
+# pgvector and Haystack, Pinecone, Weaviate, Vespa, OpenAI, Bedrock, DSPy, tools of MCP.
+_HITS = (
+    "points", "hits.hits", "documents", "matches", "objects", "root.children", "data",
+    "retrievalResults", "passages", "structuredContent.result",
+)  # fmt: skip
+_NONE_FOUND = -1  # what FAISS returns in place of a row where there are too few
+
+
+def listed(result: Any) -> Any:  # noqa: ANN401
+    """Return the list of documents in what a function or client returned; others as they are.
+
+    Raises
+    ------
+    DataError
+        If it has no order, or holds the results of several queries.
+    """
+    if isinstance(result, set | frozenset):
+        raise DataError("a set has no order; return a list of documents, best first")
+    if isinstance(result, np.ndarray):
+        result = result.tolist()
+    if isinstance(result, tuple) and len(result) == 2 and all(map(_is_array, result)):
+        return _of_faiss(*result)
+    if isinstance(result, Sequence):
+        return _of_sequence(result)
+    if isinstance(result, Mapping) and isinstance(result.get("ids"), list):
+        return _of_chroma(result)
+    for path in _HITS:
+        hits = at(result, path)
+        # Chroma's "documents" are texts, or lists of them
+        texts = (
+            path != "passages"
+            and isinstance(hits, list)
+            and any(isinstance(hit, (str, list)) for hit in hits)
+        )
+        if isinstance(hits, list) and not texts:
+            return hits
+    for found in (at(result, "hits"), result):
+        if type(found).__name__ == "AttrList":  # of the search objects of Elasticsearch, OpenSearch
+            return list(found)
+    return result
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _of_sequence(result: Sequence[Any]) -> Sequence[Any]:
+    if len(result) == 1 and isinstance(result[0], list) and not _is_scored(result[0]):
+        return result[0]  # of one query, as Milvus returns it
+    if any(type(row) in _WHOLE and row == _NONE_FOUND for row in result):
+        return [row for row in result if row != _NONE_FOUND]
+    return result
+
+
+def _is_scored(row: list[Any]) -> bool:
+    """Whether a list is a document with its score, as JSON has pairs."""
+    return len(row) == 2 and is_number(row[1])
+
+
+_WHOLE = (int, np.int64, np.int32)
+
+
+def _of_faiss(distances: Any, rows: Any) -> list[tuple[int, float]]:  # noqa: ANN401
+    """Return the rows of an index with what they are ranked by."""
+    if distances.dtype.kind in "iu":
+        distances, rows = rows, distances
+    if rows.ndim == 2 and len(rows) == 1:
+        distances, rows = distances[0], rows[0]
+    if rows.ndim != 1 or rows.shape != distances.shape or rows.dtype.kind not in "iu":
+        raise DataError(
+            f"arrays of shape {distances.shape} and {rows.shape} are not the distances and rows of "
+            "one query; return them for the query asked"
+        )
+    pairs = zip(rows.tolist(), distances.tolist(), strict=True)
+    return [(row, distance) for row, distance in pairs if row != _NONE_FOUND]
+
+
+def _of_chroma(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a collection of Chroma returned for one query."""
+    ids = result["ids"]
+    nested = bool(ids) and isinstance(ids[0], list)
+    if nested and len(ids) > 1:
+        raise DataError(f"results of {len(ids)} queries at once; return those of the query asked")
+    columns: dict[str, Sequence[Any]] = {}
+    for name, key in (
+        ("id", "ids"), ("text", "documents"), ("metadata", "metadatas"), ("distance", "distances")
+    ):  # fmt: skip
+        values = result.get(key)
+        if values:
+            columns[name] = values[0] if nested else values
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+# Rows of databases, and hits that are objects.
+
+
+_HIT_CLASSES = frozenset({"Hit", "ObjectBase"})  # of a search object; of a document class
+
+
+@lru_cache(maxsize=64)
+def _row_reader(kind: type) -> Callable[[Any], Mapping[str, object]] | None:
+    """Return what makes a mapping of a row: of SQLAlchemy, a named tuple, asyncpg or sqlite3.
+
+    Likewise of the hits and documents that the search objects of Elasticsearch and OpenSearch find.
+    """
+    if issubclass(kind, Mapping):
+        return None
+    names = {base.__name__ for base in kind.__mro__} if hasattr(kind, "to_dict") else set()
+    if not _HIT_CLASSES.isdisjoint(names):
+        return lambda hit: {
+            "_id": hit.meta.id,
+            "_score": getattr(hit.meta, "score", None),
+            "_source": hit.to_dict(),
+        }
+    if "AttrDict" in names:  # a hit as the server sent it
+        return lambda hit: dict(hit.to_dict())
+    if hasattr(kind, "_mapping"):
+        return lambda row: dict(row._mapping)
+    if hasattr(kind, "_asdict"):
+        return lambda row: dict(row._asdict())
+    return dict if hasattr(kind, "keys") and hasattr(kind, "__getitem__") else None
+
+
+def row_of(document: object) -> Any:  # noqa: ANN401
+    """Return a row of a database or of a search object as a mapping, others as they are."""
+    read = _row_reader(type(document))  # type: ignore[arg-type] # a class can be hashed
+    return document if read is None else read(document)
+
+
+def is_pair(row: Any) -> bool:  # noqa: ANN401
+    """Whether a row is a document with its score."""
+    return type(row) is tuple and len(row) == 2 and is_number(row[1])
+
+
+# Ids and scores of documents of any kind.
+
+
+_IDS = (
+    "id", "doc_id", "_id", "node_id", "langchain_id", "uuid", "file_id", "key", "docid", "docno",
+    "pid",
+)  # fmt: skip
+_SCORES = ("score", "_score", "@search.score", "relevance", "distance", "_distance")
+_DISTANCES = ("distance", "_distance")
+
+
+def id_in(document: object) -> Any:  # noqa: ANN401
+    """Return the id that a document holds, of whatever type; None where it holds none."""
+    for name in _IDS:
+        found = value_of(document, name)
+        if found is not None:
+            return found
+    places = value_of(document, "location")  # of Bedrock: its kind, and a mapping with an address
+    inner = places.values() if isinstance(places, Mapping) else ()
+    addresses = (at(place, name) for place in inner for name in ("uri", "url"))
+    return next((found for found in addresses if isinstance(found, str)), None)
+
+
+def scores_in(documents: Sequence[Any]) -> Sequence[Any]:
+    """Return the score of each document; distances of several are turned round."""
+    places = documents
+    if value_of(documents[0], "score") is None and value_of(documents[0], "properties") is not None:
+        places = [value_of(document, "metadata") for document in documents]  # of Weaviate
+    held = (name for name in _SCORES if value_of(places[0], name) is not None)
+    name = next(held, "score")
+    scores = [value_of(place, name) for place in places]
+    if len(scores) < 2 or not all(map(is_number, scores)):
+        return scores
+    rising = scores[0] < scores[-1] and scores == sorted(scores)
+    falling = scores[0] > scores[-1] and scores == sorted(scores, reverse=True)
+    # Qdrant's scores are distances where its metric is Euclid or Manhattan; what Milvus calls a
+    # distance is a similarity where its metric is the cosine
+    if (name in _DISTANCES and not falling) or (rising and hasattr(documents[0], "payload")):
+        return [-score for score in scores]
+    return scores

@@ -1,0 +1,230 @@
+"""What clients of stores return is read as it is: asked by an audit, stored, and observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+import rag_sourcebias as rsb
+from rag_sourcebias import ExposureObserver, instrument
+from rag_sourcebias.core.errors import DataError
+
+QUERIES = [f"q{i}" for i in range(30)]
+
+
+def found(query: str) -> list[str]:
+    """Return the documents of a query, the LLM's text first."""
+    i = int(query.rsplit(maxsplit=1)[-1].removeprefix("q"))
+    return [str(2 * i), str(2 * i + 1)]
+
+
+TAGS = {doc: ("llm:x", "human")[int(doc) % 2] for q in QUERIES for doc in found(q)}
+DATA = {
+    "corpus": {doc: f"text of {doc}" for doc in TAGS},
+    "queries": {q: f"query {q}" for q in QUERIES},
+    "qrels": {q: dict.fromkeys(found(q), 1) for q in QUERIES},
+    "tags": TAGS,
+}
+SIMILARITIES, DISTANCES = (0.9, 0.4), (0.1, 0.6)
+
+
+def metadata(doc: str) -> dict[str, str]:
+    return {"rsb_source": TAGS[doc]}
+
+
+def hits(
+    docs: list[str], make: Callable[[str, float], Any], scores: tuple[float, ...]
+) -> list[Any]:
+    return [make(doc, score) for doc, score in zip(docs, scores, strict=True)]
+
+
+class Point(NamedTuple):
+    id: int
+    score: float
+    payload: dict[str, str]
+
+
+def of_pinecone(docs: list[str]) -> Any:
+    return SimpleNamespace(
+        matches=hits(
+            docs, lambda d, s: SimpleNamespace(id=d, score=s, metadata=metadata(d)), SIMILARITIES
+        )
+    )
+
+
+def of_weaviate(docs: list[str]) -> Any:
+    return SimpleNamespace(
+        objects=hits(
+            docs,
+            lambda d, s: SimpleNamespace(
+                uuid=UUID(int=int(d)),
+                metadata=SimpleNamespace(distance=s, score=None),
+                properties=metadata(d),
+            ),
+            DISTANCES,
+        )
+    )
+
+
+def of_milvus(docs: list[str]) -> Any:
+    return [
+        hits(docs, lambda d, s: {"id": int(d), "distance": s, "entity": metadata(d)}, SIMILARITIES)
+    ]
+
+
+def of_vespa(docs: list[str]) -> Any:
+    return {
+        "root": {
+            "children": hits(
+                docs, lambda d, s: {"id": d, "relevance": s, "fields": metadata(d)}, SIMILARITIES
+            )
+        }
+    }
+
+
+def of_azure(docs: list[str]) -> Any:
+    return hits(docs, lambda d, s: {"id": d, "@search.score": s, **metadata(d)}, SIMILARITIES)
+
+
+def of_openai(docs: list[str]) -> Any:
+    return SimpleNamespace(
+        data=hits(
+            docs,
+            lambda d, s: SimpleNamespace(file_id=d, score=s, attributes=metadata(d)),
+            SIMILARITIES,
+        )
+    )
+
+
+def of_bedrock(docs: list[str]) -> Any:
+    return {
+        "retrievalResults": hits(
+            docs,
+            lambda d, s: {
+                "location": {"type": "S3", "s3Location": {"uri": d}},
+                "score": s,
+                "metadata": metadata(d),
+                "content": {"text": f"text of {d}"},
+            },
+            SIMILARITIES,
+        )
+    }
+
+
+def of_chroma(docs: list[str]) -> Any:
+    return {
+        "ids": [docs],
+        "metadatas": [list(map(metadata, docs))],
+        "distances": [list(DISTANCES)],
+        "documents": [[f"text of {d}" for d in docs]],
+        "embeddings": None,
+    }
+
+
+def of_faiss(docs: list[str]) -> Any:
+    return np.float32([[*DISTANCES, 3.4e38]]), np.array([[*map(int, docs), -1]])
+
+
+def of_langgraph(docs: list[str]) -> Any:
+    return hits(docs, lambda d, s: SimpleNamespace(key=d, value=metadata(d), score=s), SIMILARITIES)
+
+
+def of_mcp(docs: list[str]) -> Any:
+    return SimpleNamespace(
+        structuredContent={
+            "result": hits(
+                docs, lambda d, s: {"id": d, "score": s, "metadata": metadata(d)}, SIMILARITIES
+            )
+        }
+    )
+
+
+def of_dspy(docs: list[str]) -> Any:
+    return SimpleNamespace(
+        passages=[{"pid": d, "long_text": f"text of {d}", **metadata(d)} for d in docs]
+    )
+
+
+def of_haystack(docs: list[str]) -> Any:
+    return {
+        "documents": hits(
+            docs, lambda d, s: SimpleNamespace(id=d, score=s, meta=metadata(d)), SIMILARITIES
+        )
+    }
+
+
+CLIENTS = (
+    of_pinecone, of_weaviate, of_milvus, of_vespa, of_azure, of_openai, of_bedrock, of_chroma,
+    of_faiss, of_langgraph, of_mcp, of_dspy, of_haystack,
+)  # fmt: skip
+CLIENT = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+
+
+def data_of(client: Callable[..., Any]) -> dict[str, Any]:
+    if client is not of_weaviate:
+        return DATA
+    ids = {doc: str(UUID(int=int(doc))) for doc in TAGS}
+    return DATA | {
+        "corpus": {ids[doc]: text for doc, text in DATA["corpus"].items()},
+        "tags": {ids[doc]: tag for doc, tag in TAGS.items()},
+        "qrels": {q: {ids[doc]: 1 for doc in docs} for q, docs in DATA["qrels"].items()},
+    }
+
+
+@CLIENT
+def test_a_function_that_returns_it_is_audited(client: Callable[[list[str]], Any]) -> None:
+    report = rsb.audit(lambda text: client(found(text)), data_of(client), cutoffs=[1], depth=2)
+    assert report.verdict == "favours_other"
+    distances = client in (of_weaviate, of_chroma, of_faiss)
+    assert any("read as distances" in note for note in report.warnings) == distances
+
+
+@CLIENT
+def test_stored_by_query_it_is_a_ranking(client: Callable[[list[str]], Any]) -> None:
+    stored = {q: client(found(q)) for q in QUERIES}
+    assert rsb.audit({"mine": stored}, data_of(client), cutoffs=[1]).verdict == "favours_other"
+
+
+@CLIENT
+def test_a_function_that_returns_it_is_observed(client: Callable[[list[str]], Any]) -> None:
+    observer = ExposureObserver()
+    with instrument(lambda text: client(found(text)), observer) as handle:
+        handle.target("query q3")
+    counts = observer.counts()
+    assert not handle.dropped.by_reason
+    assert counts.n_retrievals == 1
+    if client is not of_faiss:  # numbers of rows have no metadata
+        assert set(counts.shares()) == {"human", "llm:x"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (set, "'<lambda>', query 'q0': a set has no order"),
+        (lambda docs: {"ids": [docs, docs]}, "results of 2 queries at once"),
+        (
+            lambda docs: (np.zeros((2, 2)), np.array([docs, docs], int)),
+            "not the distances and rows",
+        ),
+        (lambda docs: [(docs[0], 0.5), (docs[1], 0.4), ("none", 0.9)], "contradict each other"),
+    ],
+)
+def test_what_has_no_order_is_refused(returned: Callable[..., Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        rsb.audit(lambda text: returned(found(text)), DATA, cutoffs=[1])
+
+
+def test_numbers_of_rows_are_ids() -> None:
+    def search(text: str) -> list[Any]:
+        return [*map(np.int64, found(text)), np.int64(-1), -1]
+
+    assert rsb.audit(search, DATA, cutoffs=[1], depth=4).verdict == "favours_other"
+    stored = {q: np.array(search(f"query {q}")) for q in QUERIES}
+    assert rsb.audit(stored, DATA, cutoffs=[1]).verdict == "favours_other"
+    with pytest.raises(DataError, match="a set has no order"):
+        rsb.audit({"mine": {q: set(found(q)) for q in QUERIES}}, DATA)
