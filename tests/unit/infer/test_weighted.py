@@ -147,3 +147,42 @@ def test_no_jump_as_queries_differ():
 def test_bad_level(level):
     with pytest.raises(DataError, match="confidence_level"):
         share([0.0, 1.0]).ends(level)
+
+
+def rare_losses(n=15):
+    """Nearly all units at 100, one at −200 and one at −150: skewed to the left."""
+    top = np.full(n, 100.0)
+    top[:2] = -200, -150
+    return BoundedRatio(
+        numerator=top, denominator=np.ones(n), lowest=(-200.0, 1.0), highest=(200.0, 1.0)
+    )
+
+
+def test_the_p_value_has_no_step_where_the_ratio_is_the_expected_one():
+    """There the saddlepoint is 0, and its formula 0 / 0."""
+    found = rare_losses()
+    expected = (found.numerator.sum() - EXTRA * 200) / (len(found.numerator) + EXTRA)
+    chances = [found.p_value(expected + d) / 2 for d in (-0.2, -0.1, 0.0, 0.1, 0.2)]
+    ratios = drawn(found, found.lowest, np.random.default_rng(0))
+    assert chances[2] == pytest.approx(np.mean(ratios <= expected), abs=0.01)
+    assert np.diff(chances, 2) == pytest.approx(0, abs=1e-4)
+
+
+def test_units_without_a_denominator_push_the_ratio_beyond_all_others():
+    rng = np.random.default_rng(2)
+    base = rng.random(30)
+    base[:4] = 0.0
+    skew = 100 * base * rng.normal(0.2, 0.5, 30)
+    skew[:4] = 60, 80, -40, 100
+    found = BoundedRatio(
+        numerator=skew, denominator=base, lowest=(-200.0, 1.0), highest=(200.0, 1.0)
+    )
+    assert skew.sum() / base.sum() < found.ends(0.99)[1]
+    for level in (0.8, 0.95):
+        lower, upper = found.ends(level)
+        tail = (1 - level) / 2
+        below, above = (
+            np.mean(drawn(found, extra, np.random.default_rng(1)) <= end)
+            for extra, end in ((found.lowest, lower), (found.highest, upper))
+        )
+        assert (below, above) == pytest.approx((tail, 1 - tail), abs=0.004)

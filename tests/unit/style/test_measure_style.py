@@ -205,6 +205,13 @@ def test_few_queries_are_told(n, told):
     assert all(text in warning for text, warning in zip(told, found, strict=True))
 
 
+def test_two_document_styles_are_enough():
+    documents = dict(list(styled(30).documents.items())[:2])
+    matrices = similarities(30)[..., :2]
+    report = measure_style_bias({"x": matrices}, styled(30, documents=documents), config=CONFIG)
+    assert len(report.systems[0].rows[0].average_ranks) == 2
+
+
 @pytest.mark.parametrize(("times", "most"), [((1.5, 0.4), "b"), ((1.7, 0.4), "a")])
 def test_the_style_that_differs_most_in_length_is_named(times, most):
     texts = styled(8)
