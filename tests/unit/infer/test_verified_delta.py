@@ -181,6 +181,11 @@ def test_what_cannot_be_known_is_refused() -> None:
     slots = relevant_slots(nothing, qrels, "NDCG", 5)
     with pytest.raises(InsufficientDataError, match="relevant"):
         delta(verified(sources, sources))
+    hits = {f"q{q}": {f"{q}-0h": 1.0, f"{q}-0l": 2.0} for q in range(5)}
+    few_hits = Run.from_dict({q: hits.get(q, {"none": 1.0}) for q in qrels.query_ids}, name="r")
+    slots = relevant_slots(few_hits, qrels, "NDCG", 5)
+    with pytest.raises(InsufficientDataError, match="5 queries"):
+        delta(verified(sources, sources))
     with pytest.raises(DataError, match="MAP does not add up"):
         relevant_slots(run, qrels, "MAP", 5)
 

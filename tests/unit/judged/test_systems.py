@@ -98,6 +98,21 @@ def test_the_quantile_is_that_of_a_plain_joint_bootstrap():
     assert found.quantile > 2.2  # one difference alone would have 2.02
 
 
+def test_resamples_of_values_at_two_ends_have_the_pseudo_item_too():
+    """Half of it at +1 and half at −1, so that no resample has a variance of 0."""
+    n, rng = 20, np.random.default_rng(20)
+    y = (rng.random((n, 3)) < [0.05, 0.1, 0.2]).astype(float)
+    found = compare_systems(y, np.zeros((n, 3)), np.zeros((300, 3)), n_resamples=20_000)
+    drawn = y[rng.integers(0, n, (20_000, n))]
+    largest = np.zeros(20_000)
+    for a, b in combinations(range(3), 2):
+        gaps = drawn[:, :, a] - drawn[:, :, b]
+        variance = (gaps.var(axis=1) / (n - 1) + 1 / n**2) / (1 + 1 / n)
+        away = np.abs(gaps.mean(axis=1) - (y[:, a] - y[:, b]).mean()) * math.sqrt(n / (n - 1))
+        largest = np.maximum(largest, away / np.sqrt(variance))
+    assert found.quantile == pytest.approx(np.quantile(largest, 0.95), abs=0.04)
+
+
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [2, 4, 0, 3, 1]])
 def test_ranks_and_tau_follow_from_the_differences(order):
     y, f = (values[:, order] for values in world(m=5, n=400, seed=2))
