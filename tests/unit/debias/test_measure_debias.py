@@ -100,6 +100,19 @@ def report() -> DebiasReport:
     return measure_debias(BEFORE, [AFTER], [make()], config=CONFIG)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "worse"),
+    [(0.9, 0.0, False), (0.1, 2.0, True), (0.5, -3.0, True), (-0.9, 0.0, False), (-0.5, 3.0, True)],
+)
+def test_worse_is_further_from_0_in_either_direction(first, second, worse) -> None:
+    config = replace(CONFIG, cutoffs=(3,))
+    before, after = Spec("before", bonus=first), Spec("after", bonus=second)
+    found = measure_debias(before, [after], [make()], config=config)
+    (skew,) = found.datasets[0].outcomes[1].skew
+    assert skew.worse == worse
+    assert skew.change.excludes(0.0)
+
+
 def test_every_number_is_its_definition(report: DebiasReport) -> None:
     dataset = make()
     before, after = (score_debias(s, dataset, CONFIG, other=LLM) for s in (BEFORE, AFTER))
