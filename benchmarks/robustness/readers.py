@@ -145,9 +145,9 @@ def _named(where: str) -> Callable[..., Callable[[Path], object]]:
 
 
 _run = _named("intake.rankings:read_run")
-_qrels = _named("io.trec:read_qrels")
+_qrels = _named("intake.judgments:read_qrels")
 _beir = _named("intake.beir:read_beir")
-_tags = _named("io.trec:read_tags")
+_tags = _named("intake.judgments:read_tags")
 _texts = _named("intake.beir:read_texts")
 _clusters = _named("intake.tables:read_clusters")
 _items = _named("judged.files:read_judged_items")

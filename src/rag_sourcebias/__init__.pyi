@@ -26,10 +26,10 @@ from .explain.legacy_report import ExplainReport as ExplainReport
 from .infer.judged import mean_interval as mean_interval
 from .infer.ratios import relative_delta_interval as relative_delta_interval
 from .intake.beir import read_beir as read_beir
+from .intake.judgments import read_qrels as read_qrels
+from .intake.judgments import read_tags as read_tags
 from .intake.rankings import read_run as read_run
 from .io.samples import load_sample as load_sample
-from .io.trec import read_qrels as read_qrels
-from .io.trec import read_tags as read_tags
 from .judged.data import JudgedConfig as JudgedConfig
 from .judged.files import join_judged as join_judged
 from .judged.files import read_judged_items as read_judged_items

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +15,14 @@ import typer
 
 from rag_sourcebias.answers.files import find_answer_columns
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.beir import read_corpus
+from rag_sourcebias.intake.beir import corpus_files, read_corpus, splits_of
 from rag_sourcebias.intake.document_stores import summarise
 from rag_sourcebias.intake.tables import find_column, read_table
 from rag_sourcebias.io.files import read_json, read_lines
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
+from rag_sourcebias.monitor.follow import parquet_events
 from rag_sourcebias.monitor.log.reading import log_summary
 from rag_sourcebias.report.files import print_report
 from rag_sourcebias.tagging.command import open_store
@@ -230,6 +232,7 @@ def _show_log(log: Path, json: str | None) -> None:
 
 _MANY_SOURCES = 2
 _TREC_RUN = 6  # columns of a run
+_QUICK = 50_000_000  # bytes of a corpus that are read in some seconds
 
 
 def _is_report(file: Path) -> bool:
@@ -275,23 +278,46 @@ def guess(path: Path) -> Guess:
 
 def _of_folder(path: Path) -> Iterator[Guess]:
     name = str(path)
-    corpus = path / "corpus"
-    if corpus.is_dir() or any((path / f"corpus.jsonl{gz}").is_file() for gz in ("", ".gz")):
-        yield _of_corpus(path)
-    if path.with_name(f"{path.resolve().name}.key.json").is_file():
+    data = any(next(path.glob(part), None) for part in ("corpus.*", "queries*", "qrels"))
+    files: list[tuple[str | None, Path]] = []
+    with suppress(*() if data else (DataError,)):  # an application may have a folder corpus
+        files = corpus_files(path) if data or (path / "corpus").is_dir() else []
+    if files:
+        yield _of_corpus(path, files)
+    whole = path.resolve()  # "/" and "." have no name
+    if (whole.parent / f"{whole.name}.key.json").is_file():
         yield Guess("sheets of annotators, with the key beside them", ("annotate", name))
-    if next(path.rglob("*.parquet"), None) is not None:
+    if _has_events(path):
         yield Guess("an archive of an event log", ("monitor", "replay", name))
 
 
-def _of_corpus(path: Path) -> Guess:
+def _has_events(path: Path) -> bool:
+    """Whether Parquet in a folder is an archive of ours; nobody's folder is walked through."""
+    places = ("events-*.parquet", "date=*/events-*.parquet", "*/date=*/events-*.parquet")
+    first = next(chain.from_iterable(map(path.glob, places)), None)
+    if first is None:
+        return False
+    try:
+        return next(parquet_events(first), None) is not None
+    except DataError:
+        return False
+
+
+def _of_corpus(path: Path, files: Sequence[tuple[str | None, Path]]) -> Guess:
     """Tell data that can be audited from data that lack judgments or a second source."""
     name = str(path)
+    size = sum(file.stat().st_size for _, file in files)
+    if size > _QUICK:
+        return Guess(
+            f"a BEIR folder with a corpus of {size / 1e6:,.0f} MB",
+            ("audit", "source", name),
+            "Its sources were not looked at, which takes long: run it when you mean to.",
+        )
     counts = read_corpus(path, titles=True).corpus.tags.counts()
     known = {source: n for source, n in counts.items() if source}
     told = ", ".join(f"{n:,} {source}" for source, n in known.items()) or "of unknown source"
     what = f"a BEIR folder: documents {told}"
-    splits = sorted({file.name.split(".")[0] for file in (path / "qrels").glob("*.t*")})
+    splits = list(splits_of(path))
     if len(known) < _MANY_SOURCES:
         return Guess(
             f"{what}; a second source is needed to compare",

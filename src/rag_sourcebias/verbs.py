@@ -182,6 +182,7 @@ def audit(
     depth: int = 100,
     clusters: Mapping[str, str] | None = None,
     split: str = "test",
+    grade_scale: float = 1,
     id_key: str | None = None,
     config: AuditConfig | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -210,6 +211,8 @@ def audit(
         Topic, paraphrase group or user session of each query.
     split : str
         Of a folder.
+    grade_scale : float
+        Grades are multiplied by it: 2 where they are 0, .5 and 1.
     id_key : str, optional
         Key of the metadata with the id by which the data know a document. Left out, ids, keys and
         texts are tried.
@@ -245,7 +248,7 @@ def audit(
     checked = _config(AuditConfig, config, dict(settings))
     retriever, data = _in_order(retriever, data)
     specs = _specs(retriever, None if cache is None else Path(cache), id_key)
-    given = said(lambda: data_of(data, tags=tags, split=split), "data")
+    given = said(lambda: data_of(data, tags=tags, split=split, grade_scale=grade_scale), "data")
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
     if len(runs) == len(specs):
         corpus = None if given.dataset is None else given.dataset.corpus

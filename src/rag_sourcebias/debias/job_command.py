@@ -27,7 +27,7 @@ from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import FIT, JUDGE, DebiasConfig, DebiasMethod
 from rag_sourcebias.debias.legacy_report import DebiasReport
-from rag_sourcebias.intake.beir import read_beir, read_corpus
+from rag_sourcebias.intake.beir import read_beir, read_corpus, splits_of
 from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.named import parse_spec
@@ -70,7 +70,6 @@ Cache = Annotated[
 
 
 _SAMPLE = "outfox-essays"
-_ENDINGS = (".tsv.gz", ".txt.gz", ".tsv", ".txt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +154,7 @@ def read_fitting(folder: Path | None, pairs: Pairs) -> FittingData:
         return FittingData(name=folder.resolve().name, corpus=corpus, folder=folder)
     split = pairs.split
     if split is None:
-        found = _splits(folder)
+        found = list(splits_of(folder))
         split = found[0] if len(found) == 1 else "train"
         if found and split not in found:
             raise DataError(
@@ -209,7 +208,7 @@ def _default(fitting: FittingData) -> Dataset:
     folder = fitting.folder
     if folder is None:
         return load_sample(_SAMPLE, split="test")
-    others = [s for s in _splits(folder) if s != fitting.split]
+    others = [s for s in splits_of(folder) if s != fitting.split]
     for split in ("dev", "test", *others):
         if split in others:
             return read_beir(folder, split=split, name=_name(folder, split))
@@ -229,7 +228,7 @@ def _read_spec(option: str, text: str) -> Dataset:
         return read_beir(head, split=tail, name=_name(Path(head), tail))
     if not whole.exists() and text in (info.name for info in list_datasets()):
         return load_sample(text)
-    splits = _splits(whole)
+    splits = list(splits_of(whole))
     split = next((s for s in ("test", "dev", *splits[:1]) if s in splits), "test")
     if split not in ("test", "dev") and len(splits) > 1:
         raise DataError(
@@ -238,16 +237,10 @@ def _read_spec(option: str, text: str) -> Dataset:
     return read_beir(whole, split=split, name=_name(whole, split))
 
 
-def _splits(folder: Path) -> list[str]:
-    qrels = folder / "qrels"
-    names = [path.name for path in qrels.iterdir()] if qrels.is_dir() else []
-    return sorted({n.removesuffix(e) for n in names for e in _ENDINGS if n.endswith(e)})
-
-
 def _name(folder: Path, split: str) -> str:
     """Name of the folder, with the split where it has several."""
     name = folder.resolve().name
-    return f"{name}/{split}" if len(_splits(folder)) > 1 else name
+    return f"{name}/{split}" if len(splits_of(folder)) > 1 else name
 
 
 # Models as ``debias`` reads, writes and times them.

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +14,82 @@ import numpy as np
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.intake.belong import Ids, Kind, require_common
-from rag_sourcebias.intake.tables import ids_of, read_table
+from rag_sourcebias.intake.judgments import read_qrels, read_tags
+from rag_sourcebias.intake.tables import (
+    ids_of,
+    open_parquet,
+    parquet_columns,
+    pyarrow_modules,
+    read_table,
+)
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
-from rag_sourcebias.io.trec import read_qrels, read_tags
 
 # Rows of BEIR corpus and query files, checked one by one.
+
+
+_NEEDED = ("_id", "text")
+_TAGS = ("source", "style", "pair_id")
+_OPTIONAL = ("title", *_TAGS)
+
+
+def parquet_rows(
+    path: Path, *, groups: Sequence[int] | None = None, first: int = 1
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Give the rows of some row groups as JSON lines would hold them, numbered from ``first``.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, lacks a column, or a column is of another type.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    pa, _ = pyarrow_modules(f"reading {path.name}")
+    with open_parquet(path) as file:
+        check_columns(pa, file.schema_arrow, path)
+        every = file.schema_arrow.names
+        names = [name for name in (*_NEEDED, *_OPTIONAL, "metadata") if name in every]
+        columns = parquet_columns(file, path, names, groups=groups)
+        chosen = range(file.num_row_groups) if groups is None else groups
+        n_rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
+    if any(len(values) != n_rows for values in columns.values()):
+        raise DataError(
+            f"{path} does not hold the {n_rows} rows it is said to hold; write the file again"
+        )
+    for number, cells in enumerate(zip(*columns.values(), strict=True), start=first):
+        row = dict(zip(columns, cells, strict=True))
+        tags = {name: row.pop(name) for name in _TAGS if name in row}
+        yield number, row | {"metadata": {**metadata_of(row), **tags}}
+
+
+def check_columns(pa: Any, schema: Any, path: Path) -> None:  # noqa: ANN401 - pyarrow is untyped
+    """Refuse Parquet that lacks a column of a corpus, or has one of another type."""
+
+    def fits(name: str) -> bool:
+        found = schema.field(name).type
+        kind = found.value_type if pa.types.is_dictionary(found) else found
+        return bool(
+            pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or (name == "_id" and pa.types.is_integer(kind))
+            or (name in _OPTIONAL and kind == pa.null())
+        )
+
+    names = schema.names
+    missing = [name for name in _NEEDED if name not in names]
+    if missing:
+        raise DataError(
+            f"{path} lacks column {' and '.join(missing)}; found {names}, expected _id and text, "
+            f"optionally {', '.join(_OPTIONAL)}"
+        )
+    for name in (*_NEEDED, *_OPTIONAL):
+        if names.count(name) > 1:
+            raise DataError(f"{path} has {names.count(name)} columns {name!r}; keep one")
+        if name in names and not fits(name):
+            raise DataError(
+                f"{path}: column {name!r} is of type {schema.field(name).type}; expected text"
+                + (" or whole numbers" if name == "_id" else "")
+            )
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -34,6 +106,8 @@ def read_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     DataError
         If the file is empty or malformed, or an ``_id`` occurs twice.
     """
+    if file.suffix == ".parquet":
+        return check_rows(file, parquet_rows(file), unit="row")
     return check_rows(file, read_jsonl(file))
 
 
@@ -328,11 +402,11 @@ def source_of_stem(stem: str) -> str:
 def read_corpus(folder: Path, *, titles: bool) -> BeirCorpus:
     """Read ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, whichever the folder has."""
     files = corpus_files(folder)
-    paired = None not in files
+    paired = files[0][0] is not None
     tags_file = None if paired else tag_file(folder)
     table = read_tags(tags_file) if tags_file else None
     texts, items, strange = read_documents(
-        ((source, *row) for source, file in files.items() for row in read_rows(file)),
+        ((source, *row) for source, file in files for row in read_rows(file)),
         titles=titles,
         table=table,
     )
@@ -343,7 +417,7 @@ def read_corpus(folder: Path, *, titles: bool) -> BeirCorpus:
             rows=rows_as_judged([str(tags.pair_id) for _, tags in items], str),
             paired=True,
         )
-    report_strange(files[None], strange)
+    report_strange(files[0][1], strange)
     tagged = table.doc_ids if table else ()
     require_common("document", Ids(str(tags_file), tagged), Ids("the corpus", corpus.doc_ids))
     extra = [d for d in tagged if d not in corpus.tags.row_of]
@@ -358,50 +432,48 @@ def read_corpus(folder: Path, *, titles: bool) -> BeirCorpus:
     return BeirCorpus(corpus=corpus, rows=rows, paired=False)
 
 
-def corpus_files(folder: Path) -> dict[str | None, Path]:
-    """Find the files of a corpus, in row order, by the source each holds.
+def corpus_files(folder: Path) -> list[tuple[str | None, Path]]:
+    """Find the files of a corpus, in row order, each with the source it holds.
 
-    The key of a plain ``corpus.jsonl``, whose documents have sources of their own, is None.
+    The source is None for a plain corpus, whose documents have sources of their own:
+    ``corpus.jsonl``, ``corpus.parquet``, or the Parquet files of a folder ``corpus``.
 
     Raises
     ------
     DataError
-        If there are none, files of both layouts, or two files of one source.
+        If there are none, files of several layouts, or two files of one source.
     """
-    paired = _jsonl_files(folder / "corpus")
-    plain = [p for p in _jsonl_files(folder) if _stem(p) == "corpus"]
-    if bool(paired) == bool(plain) or len(plain) > 1:
-        found = ", ".join(str(p.relative_to(folder)) for p in [*plain, *paired])
+    inside = sorted((folder / "corpus").glob("*"))
+    paired = [path for path in inside if path.name.endswith(_JSON_LINES)]
+    parquet = [path for path in inside if path.suffix == ".parquet"]
+    plain = [folder / f"corpus{ending}" for ending in (".parquet", *_JSON_LINES)]
+    plain = [path for path in plain if path.is_file()]
+    layouts = [layout for layout in (plain, parquet, paired) if layout]
+    if len(layouts) != 1 or len(plain) > 1:
+        found = ", ".join(str(p.relative_to(folder)) for layout in layouts for p in layout)
         raise DataError(
-            f"{folder} holds {found or 'no corpus'}; expected either corpus/<source>.jsonl files "
-            "(versions of a document share its _id) or one corpus.jsonl, each plain or .gz"
+            f"{folder} holds {found or 'no corpus'}; expected one corpus: corpus/<source>.jsonl "
+            "(versions of a document share its _id), corpus.jsonl, both plain or .gz, "
+            "corpus.parquet or corpus/*.parquet"
         )
-    by_source: dict[str | None, Path] = {None: plain[0]} if plain else {}
+    if not paired:
+        return [(None, path) for path in layouts[0]]
+    by_source: dict[str | None, Path] = {}
     for file in paired:
-        source = require_name(source_of_stem(_stem(file)), "source", str(file))
+        stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
+        source = require_name(source_of_stem(stem), "source", str(file))
         if source in by_source:
             raise DataError(f"{by_source[source]} and {file} both hold source {source!r}; keep one")
         by_source[source] = file
-    return by_source
-
-
-def _jsonl_files(folder: Path) -> list[Path]:
-    return sorted(
-        path
-        for path in (folder.iterdir() if folder.is_dir() else ())
-        if path.name.endswith((".jsonl", ".jsonl.gz"))
-    )
-
-
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+    return list(by_source.items())
 
 
 # Queries and judgments of a BEIR folder.
 
 
 _SHOWN = 5  # names of what is in a folder
-_SPLIT_ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz")
+_JSON_LINES = (".jsonl", ".jsonl.gz")
+_SPLIT = re.compile(r"(.+?)(?:-00000-of-00001)?\.(?:tsv|txt|csv|jsonl|parquet)(?:\.gz)?")
 
 
 class JudgedQueries(NamedTuple):
@@ -439,7 +511,22 @@ def checked_folder(folder: PathLike) -> Path:
     return root
 
 
-def read_judged_queries(root: Path, *, split: str) -> JudgedQueries:
+def query_files(root: Path) -> list[Path]:
+    """Return the file of queries, or the Parquet files in the folder of that name, if any."""
+    names = [root / f"queries{ending}" for ending in (*_JSON_LINES, ".parquet")]
+    found = [path for path in names if path.is_file()][:1]
+    return found or sorted((root / "queries").glob("*.parquet"))
+
+
+def splits_of(root: Path) -> dict[str, Path]:
+    """Return the file of judgments of each split: ``qrels/<split>.tsv``, or as hubs name it."""
+    files = [*(root / "data").glob("*.parquet"), *sorted((root / "qrels").glob("*"), reverse=True)]
+    # of several files of a split the last one stands: the plain one, not that in .gz
+    found = {name[1]: path for path in files if (name := _SPLIT.fullmatch(path.name))}
+    return dict(sorted(found.items()))
+
+
+def read_judged_queries(root: Path, *, split: str, grade_scale: float = 1) -> JudgedQueries:
     """Read ``qrels/<split>.tsv``, and from ``queries.jsonl`` the queries it judges, in file order.
 
     Raises
@@ -447,32 +534,24 @@ def read_judged_queries(root: Path, *, split: str) -> JudgedQueries:
     DataError
         If a file is missing, empty or malformed, or no judgment fits the queries.
     """
-    folder = root / "qrels"
-    candidates = (folder / f"{split}{ending}" for ending in _SPLIT_ENDINGS)
-    qrels_file = next((file for file in candidates if file.is_file()), None)
-    if qrels_file is None:
-        splits = {
-            path.name.removesuffix(ending)
-            for path in (folder.iterdir() if folder.is_dir() else ())
-            for ending in _SPLIT_ENDINGS
-            if path.name.endswith(ending)
-        }
+    splits = splits_of(root)
+    if split not in splits:
         raise DataError(
-            f"{folder} has no split {split!r} ({split}.tsv); splits found: "
+            f"{root / 'qrels'} has no split {split!r} ({split}.tsv); splits found: "
             f"{sorted(splits) or 'none'}"
         )
-    judged = read_qrels(qrels_file)
+    qrels_file = splits[split]
+    judged = read_qrels(qrels_file, scale=grade_scale)
     wanted = set(judged.query_ids)
     texts: dict[str, str] = {}
     rows: list[int] = []
     every: list[str] = []
-    plain, packed = (root / f"queries.jsonl{gz}" for gz in ("", ".gz"))
-    file = packed if packed.is_file() and not plain.is_file() else plain
-    for query_id, row in read_rows(file):
-        if query_id in wanted:
-            texts[query_id] = row["text"].strip()
-            rows.append(len(every))
-        every.append(query_id)
+    for file in query_files(root) or [root / "queries.jsonl"]:
+        for query_id, row in read_rows(file):
+            if query_id in wanted:
+                texts[query_id] = row["text"].strip()
+                rows.append(len(every))
+            every.append(query_id)
     where = str(qrels_file)
     report_unknown("query", judged.query_ids, every, where=where)
     return JudgedQueries(
@@ -500,6 +579,7 @@ def read_beir(
     split: str = "test",
     name: str | None = None,
     titles: bool = True,
+    grade_scale: float = 1,
 ) -> Dataset:
     """Read a BEIR folder: a corpus, ``queries.jsonl`` and ``qrels/<split>.tsv``, plain or .gz.
 
@@ -520,6 +600,8 @@ def read_beir(
     titles : bool
         Whether a title goes before its text, as retrievers usually index it. Dai et al. (KDD 2024)
         blanked the titles: use False to follow them.
+    grade_scale : float
+        Grades are multiplied by it: 2 where they are 0, .5 and 1.
 
     Returns
     -------
@@ -535,7 +617,7 @@ def read_beir(
         judgment fits the corpus or the queries.
     """
     root = checked_folder(folder)
-    asked = read_judged_queries(root, split=split)
+    asked = read_judged_queries(root, split=split, grade_scale=grade_scale)
     found = read_corpus(root, titles=titles)
     return Dataset(
         name=name or root.resolve().name,

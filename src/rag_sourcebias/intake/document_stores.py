@@ -79,7 +79,7 @@ class CorpusStore:
         corpus = read_corpus(self.place, titles=True).corpus
         metadata = {
             doc_id if source is None else f"{doc_id}@{source}": _metadata(row)
-            for source, file in corpus_files(self.place).items()
+            for source, file in corpus_files(self.place)
             for doc_id, row in read_rows(file)
         }
         return {i: (text, metadata[i], corpus.tags.get(i)) for i, text in corpus}

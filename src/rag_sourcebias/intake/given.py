@@ -14,15 +14,25 @@ from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Tag
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.belong import Ids, require_common
-from rag_sourcebias.intake.objects import _is_rows, a, columns_of, is_column, is_frame, is_path
+from rag_sourcebias.intake.judgments import read_qrels, read_tags, whole_grade
+from rag_sourcebias.intake.objects import (
+    _is_rows,
+    a,
+    columns_of,
+    is_column,
+    is_frame,
+    is_path,
+    name_of,
+    of_split,
+)
+from rag_sourcebias.intake.tables import _plain_name
 from rag_sourcebias.io.samples import list_datasets, load_sample
-from rag_sourcebias.io.trec import read_qrels, read_tags
 
 T = TypeVar("T")
 
 # Names under which columns and keys are looked for, the first that is there.
-_DOC_IDS = ("doc_id", "docid", "document_id", "_id", "id", "docno", "corpus-id", "corpus_id")
-_QUERY_IDS = ("query_id", "qid", "topic", "topic_id", "query-id", "_id", "id")
+_DOC_IDS = ("doc_id", "docid", "document_id", "docno", "corpus_id", "passage_id", "pid", "id")
+_QUERY_IDS = ("query_id", "qid", "topic_id", "topic", "question_id", "id")
 _TEXTS = ("text", "page_content", "content", "document", "body", "contents", "passage")
 _QUERY_TEXTS = ("text", "query", "question", "title")
 _SOURCES = ("source", "rsb_source", "origin", "author")
@@ -42,7 +52,12 @@ def _column(
 
 
 def _optional(columns: Mapping[str, list[Any]], names: Sequence[str]) -> list[Any] | None:
-    return next((columns[name] for name in names if name in columns), None)
+    plain = {_plain_name(name): column for name, column in columns.items()}
+    return next((plain[name] for name in names if name in plain), None)
+
+
+def _ids(columns: Mapping[str, list[Any]], names: Sequence[str], what: str) -> tuple[str, ...]:
+    return tuple(map(name_of, _column(columns, names, what, "id")))
 
 
 # Parts of a data set.
@@ -61,10 +76,10 @@ def queries_of(value: Any) -> tuple[Query, ...]:  # noqa: ANN401
         pairs = [(key, _text(row, _QUERY_TEXTS, "query", key)) for key, row in value.items()]
     else:
         columns = columns_of(value, "queries")
-        ids = _column(columns, _QUERY_IDS, "queries", "id of the query")
+        ids = _ids(columns, _QUERY_IDS, "queries")
         texts = _column(columns, _QUERY_TEXTS, "queries", "text of the query")
         pairs = list(zip(ids, texts, strict=True))
-    return tuple(Query(query_id=str(key), text=str(text)) for key, text in pairs)
+    return tuple(Query(query_id=name_of(key), text=str(text)) for key, text in pairs)
 
 
 def _text(row: Any, names: Sequence[str], what: str, key: object) -> str:  # noqa: ANN401
@@ -90,12 +105,12 @@ def corpus_of(value: Any, tags: Any) -> Corpus:  # noqa: ANN401
         ids = value.doc_ids
         texts = value.texts
     elif _is_by_id(value):
-        ids = tuple(map(str, value))
+        ids = tuple(map(name_of, value))
         texts = tuple(_text(row, _TEXTS, "document", key) for key, row in value.items())
         rows = [row if isinstance(row, Mapping) else {} for row in value.values()]
     else:
         columns = columns_of(value, "documents")
-        ids = tuple(map(str, _column(columns, _DOC_IDS, "documents", "id of the document")))
+        ids = _ids(columns, _DOC_IDS, "documents")
         texts = tuple(map(str, _column(columns, _TEXTS, "documents", "text")))
         if "title" in columns:
             titled = zip(columns["title"], texts, strict=True)
@@ -139,16 +154,14 @@ def tags_of(value: Any) -> TagTable:  # noqa: ANN401
     if isinstance(value, str | os.PathLike):
         return read_tags(_existing(value, "tags"))
     if isinstance(value, Mapping) and set(map(type, value.values())) <= {str, type(None)}:
-        return TagTable.from_sources(dict(zip(map(str, value), value.values(), strict=True)))
+        return TagTable.from_sources(dict(zip(map(name_of, value), value.values(), strict=True)))
     if _is_by_id(value):
-        return TagTable.from_tags((str(key), _tag(row, key)) for key, row in value.items())
+        return TagTable.from_tags((name_of(key), _tag(row, key)) for key, row in value.items())
     columns = columns_of(value, "tags")
-    ids = _column(columns, _DOC_IDS, "tags", "id of the document")
+    ids = _ids(columns, _DOC_IDS, "tags")
     sources = _column(columns, _SOURCES, "tags", "source")
     rows = _rows({**columns, "source": sources}, ("source", "pair_id", "style"))
-    return TagTable.from_tags(
-        (str(key), _declared(row)) for key, row in zip(ids, rows, strict=True)
-    )
+    return TagTable.from_tags(zip(ids, map(_declared, rows), strict=True))
 
 
 def _tag(row: Any, key: object) -> DocTags:  # noqa: ANN401
@@ -161,31 +174,34 @@ def _tag(row: Any, key: object) -> DocTags:  # noqa: ANN401
     raise DataError(f'tag of document {key!r}: {a(row)} is no source; expected "human", "llm:…"')
 
 
-def qrels_of(value: Any) -> Qrels:  # noqa: ANN401
+def qrels_of(value: Any, scale: float = 1) -> Qrels:  # noqa: ANN401
     """Return judgments from ``{query: {document: grade}}``, ``{query: [documents]}``, rows, …."""
     if isinstance(value, Qrels):
         return value
     if isinstance(value, str | os.PathLike):
-        return read_qrels(_existing(value, "qrels"))
+        return read_qrels(_existing(value, "qrels"), scale=scale)
+    judged: Iterable[tuple[Any, Any, Any]]
     if isinstance(value, Mapping) and not is_frame(value) and not _looks_like_columns(value):
-        return Qrels.from_rows(
-            (str(query), str(doc), _grade(grade, query, doc))
+        judged = (
+            (query, doc, grade)
             for query, row in value.items()
             for doc, grade in _graded(query, row)
         )
-    if isinstance(value, Sequence) and value and isinstance(value[0], tuple | list):
-        return Qrels.from_rows((str(q), str(d), _grade(g, q, d)) for q, d, g in value)
-    columns = columns_of(value, "judgments")
-    ids = _column(columns, _QUERY_IDS, "judgments", "id of the query")
-    docs = _column(columns, _DOC_IDS, "judgments", "id of the document")
-    grades = _optional(columns, _GRADES) or [1] * len(ids)
+    elif isinstance(value, Sequence) and value and isinstance(value[0], tuple | list):
+        judged = value
+    else:
+        columns = columns_of(value, "judgments")
+        ids = _ids(columns, _QUERY_IDS, "judgments")
+        docs = _ids(columns, _DOC_IDS, "judgments")
+        judged = zip(ids, docs, _optional(columns, _GRADES) or [1] * len(ids), strict=True)
     return Qrels.from_rows(
-        (str(q), str(d), _grade(g, q, d)) for q, d, g in zip(ids, docs, grades, strict=True)
+        (name_of(q), name_of(d), whole_grade(g, scale, f"query {q!r}, document {d!r}"))
+        for q, d, g in judged
     )
 
 
 def _looks_like_columns(value: Mapping[Any, Any]) -> bool:
-    return any(name in value for name in ("query_id", "qid", "query-id")) and all(
+    return not {_plain_name(str(name)) for name in value}.isdisjoint(_QUERY_IDS[:2]) and all(
         map(is_column, value.values())
     )
 
@@ -199,19 +215,6 @@ def _graded(query: object, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN4
             "relevant document ids"
         )
     return ((doc, 1) for doc in row)
-
-
-def _grade(value: Any, query: object, doc: object) -> int:  # noqa: ANN401
-    try:
-        grade = int(value)
-    except (TypeError, ValueError):
-        grade = None
-    if grade is None or grade != float(value):
-        raise DataError(
-            f"grade {value!r} of query {query!r}, document {doc!r} is no whole number; relevance "
-            "grades are 0, 1, 2, …"
-        )
-    return grade
 
 
 def _existing(path: str | os.PathLike[str], what: str) -> Path:
@@ -252,7 +255,13 @@ _EXPECTED = (
 )
 
 
-def data_of(value: Any, *, tags: Any = None, split: str = "test") -> Given:  # noqa: ANN401
+def data_of(
+    value: Any,  # noqa: ANN401
+    *,
+    tags: Any = None,  # noqa: ANN401
+    split: str = "test",
+    grade_scale: float = 1,
+) -> Given:
     """Return the data set that a value stands for.
 
     Parameters
@@ -265,6 +274,8 @@ def data_of(value: Any, *, tags: Any = None, split: str = "test") -> Given:  # n
         Sources of the documents, where the data does not say them.
     split : str
         Of a folder or a public set.
+    grade_scale : float
+        Grades are multiplied by it.
 
     Raises
     ------
@@ -274,13 +285,13 @@ def data_of(value: Any, *, tags: Any = None, split: str = "test") -> Given:  # n
     if isinstance(value, Dataset):
         found = value
     elif isinstance(value, str | os.PathLike):
-        found = _named(value, split)
+        found = _named(value, split, grade_scale)
     elif isinstance(value, tuple) and len(value) in (3, 4):
-        return _of_parts(dict(zip(_PARTS, value, strict=False)), tags)
+        return _of_parts(dict(zip(_PARTS, value, strict=False)), tags, split, grade_scale)
     elif is_frame(value) or _is_rows(value):
-        return _of_rows(value, tags)
+        return _of_rows(value, tags, grade_scale)
     elif isinstance(value, Mapping):
-        return _of_parts(value, tags)
+        return _of_parts(value, tags, split, grade_scale)
     else:
         raise DataError(f"data: {a(value)} is no data set; {_EXPECTED}")
     if tags is not None:
@@ -288,9 +299,9 @@ def data_of(value: Any, *, tags: Any = None, split: str = "test") -> Given:  # n
     return Given.of(found)
 
 
-def _named(value: str | os.PathLike[str], split: str) -> Dataset:
+def _named(value: str | os.PathLike[str], split: str, grade_scale: float) -> Dataset:
     if is_path(value) and Path(value).is_dir():
-        return read_beir(value, split=split)
+        return read_beir(value, split=split, grade_scale=grade_scale)
     if isinstance(value, str) and value == "sample":
         return load_sample()
     known = [entry.name for entry in list_datasets()]
@@ -303,9 +314,14 @@ def _named(value: str | os.PathLike[str], split: str) -> Dataset:
     )
 
 
-def _of_parts(value: Mapping[Any, Any], tags: Any) -> Given:  # noqa: ANN401
+def _of_parts(
+    value: Mapping[Any, Any],
+    tags: Any,  # noqa: ANN401
+    split: str,
+    grade_scale: float,
+) -> Given:
     parts = {
-        part: next((value[name] for name in names if name in value), None)
+        part: of_split(next((value[name] for name in names if name in value), None), split)
         for part, names in _PARTS.items()
     }
     if tags is not None:
@@ -315,7 +331,7 @@ def _of_parts(value: Mapping[Any, Any], tags: Any) -> Given:  # noqa: ANN401
             f"data hold no judgments: a dict with the keys {', '.join(map(repr, list(value)[:6]))} "
             "lacks 'qrels' ({query: {document: grade}}); it may hold corpus, queries, qrels, tags"
         )
-    qrels = qrels_of(parts["qrels"])
+    qrels = qrels_of(parts["qrels"], grade_scale)
     if parts["corpus"] is None:
         if parts["tags"] is None:
             raise DataError(
@@ -353,11 +369,11 @@ def _assembled(
     )
 
 
-def _of_rows(value: Any, tags: Any) -> Given:  # noqa: ANN401
+def _of_rows(value: Any, tags: Any, grade_scale: float) -> Given:  # noqa: ANN401
     """Read one row per (query, document) with its relevance."""
     columns = columns_of(value, "data")
     texts = _optional(columns, ("query", "question", "query_text"))
-    query_ids = _optional(columns, _QUERY_IDS[:5]) or texts
+    query_ids = _optional(columns, _QUERY_IDS[:-1]) or texts
     doc_ids = _optional(columns, _DOC_IDS)
     if query_ids is None or doc_ids is None:
         missing = "query_id or query" if query_ids is None else "doc_id"
@@ -389,7 +405,7 @@ def _of_rows(value: Any, tags: Any) -> Given:  # noqa: ANN401
     if texts is not None and passages is not None:
         parts["corpus"] = {doc_id: str(passages[at]) for doc_id, at in first.items()}
         parts["queries"] = dict(zip(map(str, query_ids), map(str, texts), strict=True))
-    return _of_parts(parts, tags)
+    return _of_parts(parts, tags, "", grade_scale)
 
 
 # Errors that are not ours.

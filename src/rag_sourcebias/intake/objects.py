@@ -46,6 +46,8 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
     DataError
         If it is none of these.
     """
+    if _is_dataset(value):
+        value = value.to_dict() if hasattr(value, "to_dict") else list(value)
     if (frame := _frame(value)) is not None:
         frame = frame.lazy().collect()
         columns = {str(name): frame.get_column(name).to_list() for name in frame.columns}
@@ -64,12 +66,31 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
     return {name: [_or_none(cell) for cell in column] for name, column in columns.items()}
 
 
+def _is_dataset(value: object) -> bool:
+    """Whether a value is a Dataset of the library datasets, in memory or streamed."""
+    return type(value).__module__.partition(".")[0] == "datasets" and hasattr(value, "column_names")
+
+
+def of_split(value: Any, split: str) -> Any:  # noqa: ANN401
+    """Return the split of what holds one Dataset for each, or the only one; else the value."""
+    if isinstance(value, Mapping) and value and all(map(_is_dataset, value.values())):
+        return value.get(split, next(iter(value.values())))
+    return value
+
+
 def _or_none(cell: Any) -> Any:  # noqa: ANN401
     try:
         missing = cell is None or bool(cell != cell)  # noqa: PLR0124 - NaN is missing
     except (TypeError, ValueError):  # pandas.NA says of itself neither
         missing = True
     return None if missing else cell
+
+
+def name_of(value: object) -> str:
+    """Return an id as text however it was typed: a whole number that is a fraction loses its .0."""
+    if isinstance(value, float) and value.is_integer():  # numpy's float64 is a float
+        return str(int(value))
+    return str(value)
 
 
 def _is_rows(value: object) -> bool:

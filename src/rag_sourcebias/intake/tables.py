@@ -580,7 +580,7 @@ _ALIASES = {
     ),
     "id": ("id", "item_id", "sample_id", "example_id", "uid"),
     "query_id": ("query_id", "qid", "question_id", "topic", "topic_id"),
-    "doc_id": ("doc_id", "docid", "docno", "corpus_id", "passage_id", "document_id"),
+    "doc_id": ("doc_id", "docid", "docno", "corpus_id", "passage_id", "pid", "document_id"),
     "group": ("group",),
     "cluster": ("cluster", "query_id", "qid", "question_id", "topic", "topic_id"),
 }  # fmt: skip

@@ -20,9 +20,9 @@ from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError, setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.intake.document_stores import summarise_store
+from rag_sourcebias.intake.judgments import read_tags
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.io.tag_stores import SQLITE, open_tag_store
-from rag_sourcebias.io.trec import read_tags
 from rag_sourcebias.io.verified import read_verification, side
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters

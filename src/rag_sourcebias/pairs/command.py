@@ -12,7 +12,7 @@ from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding, Frame
-from rag_sourcebias.intake.beir import read_beir, read_corpus, write_beir
+from rag_sourcebias.intake.beir import query_files, read_beir, read_corpus, splits_of, write_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.pairs.annotate import (
@@ -109,13 +109,7 @@ def load_paired(
         raise DataError("give one data set: a BEIR folder, --sample, or --dataset <name>")
     if folder is None:
         return load_sample(dataset or "crowdrag-rewrites")
-    qrels = folder / "qrels"
-    judged = (
-        any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))
-        and qrels.is_dir()
-        and any(qrels.iterdir())
-    )
-    if judged or not folder.is_dir():
+    if (query_files(folder) and splits_of(folder)) or not folder.is_dir():
         return read_beir(folder, split=split, titles=titles)
     return read_corpus(folder, titles=titles).corpus
 

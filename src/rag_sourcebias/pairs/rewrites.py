@@ -28,8 +28,8 @@ from rag_sourcebias.intake.beir import (
     source_of_stem,
     tag_file,
 )
+from rag_sourcebias.intake.judgments import read_tags
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
-from rag_sourcebias.io.trec import read_tags
 
 # What a folder of rewrites says about how it was made.
 
@@ -454,17 +454,18 @@ def _of_corpus(corpus: Corpus, name: str, untagged: Untagged) -> Iterator[HumanR
 
 def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
     files = corpus_files(checked_folder(folder))
-    file = files.get("human", files.get(None))
-    if file is None:
+    chosen = [file for source, file in files if source in ("human", None)]
+    if not chosen:
         raise DataError(f"{folder} has no corpus/human.jsonl: there is nothing to rewrite")
-    paired = None not in files
+    paired = files[0][0] is not None
     tags_file = None if paired else tag_file(folder)
     table = read_tags(tags_file) if tags_file else None
-    for doc_id, row in read_rows(file):
-        source = "human" if paired else None
-        _, ((_, tags),), _ = read_documents([(source, doc_id, row)], titles=False, table=table)
-        if _is_human(tags.source, doc_id, str(file), untagged):
-            yield HumanRow.of(doc_id, row)
+    source = "human" if paired else None
+    for file in chosen:
+        for doc_id, row in read_rows(file):
+            _, ((_, tags),), _ = read_documents([(source, doc_id, row)], titles=False, table=table)
+            if _is_human(tags.source, doc_id, str(file), untagged):
+                yield HumanRow.of(doc_id, row)
 
 
 def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:

@@ -19,17 +19,27 @@ from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.beir import (
+    check_columns,
     check_rows,
     checked_folder,
     corpus_files,
+    parquet_rows,
     read_documents,
     read_judged_queries,
     report_strange,
     tag_file,
 )
-from rag_sourcebias.intake.tables import open_parquet, parquet_columns, pyarrow_modules
-from rag_sourcebias.io.files import PathLike, check_file, map_array, open_bytes, read_jsonl_part
-from rag_sourcebias.io.trec import read_tags
+from rag_sourcebias.intake.judgments import read_tags
+from rag_sourcebias.intake.tables import open_parquet, pyarrow_modules
+from rag_sourcebias.io.files import (
+    PathLike,
+    check_file,
+    map_array,
+    open_bytes,
+    open_file,
+    packing_of,
+    read_jsonl_part,
+)
 
 # Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.
 
@@ -140,11 +150,6 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
 # Corpora in Parquet files, read some row groups at a time.
 
 
-_NEEDED = ("_id", "text")
-_TAGS = ("source", "style", "pair_id")
-_OPTIONAL = ("title", *_TAGS)
-
-
 def index_parquet(path: Path, shard_documents: int) -> list[Part]:
     """Divide a file into parts of whole row groups; only its footer is read.
 
@@ -170,7 +175,7 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
     """
     pa, _ = pyarrow_modules(f"reading {path.name}")
     with open_parquet(path) as file:
-        _check_columns(pa, file.schema_arrow, path)
+        check_columns(pa, file.schema_arrow, path)
         sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
     parts: list[Part] = []
     start = first_row = n_documents = 0
@@ -182,62 +187,6 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
     if n_documents:
         parts.append(Part(start, first_row + 1, len(sizes) - start, n_documents))
     return parts
-
-
-def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Give the rows of a part as a BEIR corpus file would, with their numbers from 1.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read.
-    MissingExtraError
-        If pyarrow is not installed.
-    """
-    with open_parquet(path) as file:
-        names = [n for n in (*_NEEDED, *_OPTIONAL) if n in file.schema_arrow.names]
-        columns = parquet_columns(
-            file, path, names, groups=range(part.start, part.start + part.length)
-        )
-    if any(len(values) != part.n_documents for values in columns.values()):
-        raise DataError(
-            f"{path}: row group {part.start} and the {part.length - 1} after it do not hold the "
-            f"{part.n_documents} rows they are said to hold; write the file again"
-        )
-    tags = [name for name in names if name in _TAGS]
-    fields = [name for name in names if name not in _TAGS]
-    for i in range(part.n_documents):
-        row: dict[str, Any] = {name: columns[name][i] for name in fields}
-        row["metadata"] = {name: columns[name][i] for name in tags}
-        yield part.first_row + i, row
-
-
-def _check_columns(pa: Any, schema: Any, path: Path) -> None:  # noqa: ANN401 - pyarrow is untyped
-    def fits(name: str) -> bool:
-        found = schema.field(name).type
-        kind = found.value_type if pa.types.is_dictionary(found) else found
-        return bool(
-            pa.types.is_string(kind)
-            or pa.types.is_large_string(kind)
-            or (name == "_id" and pa.types.is_integer(kind))
-            or (name in _OPTIONAL and kind == pa.null())
-        )
-
-    names = schema.names
-    missing = [name for name in _NEEDED if name not in names]
-    if missing:
-        raise DataError(
-            f"{path} lacks column {' and '.join(missing)}; found {names}, expected _id and text, "
-            f"optionally {', '.join(_OPTIONAL)}"
-        )
-    for name in (*_NEEDED, *_OPTIONAL):
-        if names.count(name) > 1:
-            raise DataError(f"{path} has {names.count(name)} columns {name!r}; keep one")
-        if name in names and not fits(name):
-            raise DataError(
-                f"{path}: column {name!r} is of type {schema.field(name).type}; expected text"
-                + (" or whole numbers" if name == "_id" else "")
-            )
 
 
 # A corpus in the files of a folder, read a shard at a time.
@@ -358,7 +307,9 @@ class FolderCorpus:
 
 def _rows(path: Path, part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix == ".parquet":
-        return check_rows(path, read_parquet_part(path, part), unit="row")
+        groups = range(part.start, part.start + part.length)
+        rows = parquet_rows(path, groups=groups, first=part.first_row)
+        return check_rows(path, rows, unit="row")
     return check_rows(
         path,
         read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length),
@@ -490,7 +441,7 @@ def open_corpus(
         raise DataError(f"shard_documents is {shard_documents}; expected at least 1")
     # Absolute: other processes may run in other folders.
     root = checked_folder(folder).absolute()
-    files = [_indexed(*found, shard_documents) for found in _corpus_files(root).items()]
+    files = [_indexed(*found, shard_documents) for found in corpus_files(root)]
     # Spark and others write files without rows, which is no mistake as long as others have some.
     if not any(file.parts for file in files):
         raise DataError(f"{files[0].state.path} is empty; expected rows with _id and text")
@@ -514,31 +465,13 @@ def open_corpus(
     )
 
 
-def _corpus_files(root: Path) -> dict[Path, str | None]:
-
-    folder = root / "corpus"
-    whole = root / "corpus.parquet"
-    parquet = [whole] if whole.is_file() else sorted(folder.glob("*.parquet"))
-    if not parquet:
-        return {path: source for source, path in corpus_files(root).items()}
-    others = [
-        p
-        for p in (*root.glob("corpus.jsonl*"), *folder.glob("*.*"))
-        if p not in parquet and p.name.endswith((".parquet", ".jsonl", ".jsonl.gz"))
-    ]
-    if others:
-        raise DataError(
-            f"{root} holds {parquet[0].relative_to(root)}, {others[0].relative_to(root)}; expected "
-            "one corpus: corpus.parquet, corpus/*.parquet, corpus.jsonl or corpus/<source>.jsonl"
-        )
-    return dict.fromkeys(parquet)
-
-
-def _indexed(path: Path, source: str | None, shard_documents: int) -> CorpusFile:
-    if path.suffix == ".gz":
+def _indexed(source: str | None, path: Path, shard_documents: int) -> CorpusFile:
+    with open_file(path) as stream:
+        packed = packing_of(path, stream) is not None
+    if packed:
         raise DataError(
             f"{path} is compressed: a shard starts in the middle of its file, which only an "
-            f"unpacked one allows; run gunzip on it, or use read_beir, which holds all in memory"
+            f"unpacked one allows; unpack it, or use read_beir, which holds all in memory"
         )
     # Looked at before it is read: a change in between is then seen later.
     state = FileState.of(path)

@@ -14,10 +14,10 @@ from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.intake.beir import read_beir
+from rag_sourcebias.intake.judgments import read_qrels, read_tags
 from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.io.trec import read_qrels, read_tags
 from rag_sourcebias.io.verified import Verification, read_verification
 from rag_sourcebias.neural.named import (
     ENCODER_OPTIONS,
@@ -301,6 +301,12 @@ def source(
     group: Annotated[
         str | None, typer.Option(help="Column of the source in --tags.", rich_help_panel=_DATA)
     ] = None,
+    grade_scale: Annotated[
+        float,
+        typer.Option(
+            help="Multiply grades by this: 2 where they are 0, .5 and 1.", rich_help_panel=_DATA
+        ),
+    ] = 1.0,
     verified: Annotated[
         Path | None,
         typer.Option(
@@ -368,6 +374,7 @@ def source(
         run=run,
         run_names=name or (),
         qrels=qrels,
+        grade_scale=grade_scale,
         tags=tags,
         verified=verified,
         split=split,
@@ -420,6 +427,7 @@ def _audit_one(
     run: Sequence[Path] | None,
     run_names: Sequence[str],
     qrels: Path | None,
+    grade_scale: float,
     tags: Path | None,
     verified: Path | None,
     split: str,
@@ -449,6 +457,7 @@ def _audit_one(
             verified,
             columns,
             run_names=run_names,
+            grade_scale=grade_scale,
             config=config,
             clusters=clusters,
         )
@@ -463,11 +472,14 @@ def _audit_one(
                 "--text-statistics, --rerank-controls and --length-matched take tags as they are: "
                 "leave them out beside --verified"
             )
-        data = _load(folder, sample=sample, dataset=dataset, split=split)
+        data = _load(folder, sample=sample, dataset=dataset, split=split, scale=grade_scale)
         found = _audit_verified(data, asked, verified, tags, config=config, clusters=clusters)
     elif scale.engine == "memory":
         found = _audit(
-            _load(folder, sample=sample, dataset=dataset, split=split), asked, config, clusters
+            _load(folder, sample=sample, dataset=dataset, split=split, scale=grade_scale),
+            asked,
+            config,
+            clusters,
         )
     else:
         if clusters is not None or config.merge_llms:
@@ -552,6 +564,7 @@ def _audit_runs(
     columns: Mapping[str, str],
     *,
     run_names: Sequence[str],
+    grade_scale: float,
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
 ) -> SkewReport:
@@ -575,7 +588,7 @@ def _audit_runs(
         table = read_tags(tags, **columns)
     return measure_source_bias(
         read_systems(run, names=run_names),
-        read_qrels(qrels),
+        read_qrels(qrels, scale=grade_scale),
         table,
         config=config,
         name="+".join(path.name for path in run),
@@ -584,12 +597,14 @@ def _audit_runs(
     )
 
 
-def _load(folder: Path | None, *, sample: bool, dataset: str | None, split: str) -> Dataset:
+def _load(
+    folder: Path | None, *, sample: bool, dataset: str | None, split: str, scale: float
+) -> Dataset:
     if sum((bool(folder), sample, bool(dataset))) != 1:
         raise DataError(
             "give one data set: a BEIR folder, --sample, --dataset <name>, or --run with --qrels "
             "and --tags"
         )
     if folder is not None:
-        return read_beir(folder, split=split)
+        return read_beir(folder, split=split, grade_scale=scale)
     return load_sample(dataset or "crowdrag-rewrites")

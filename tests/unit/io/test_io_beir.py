@@ -182,7 +182,7 @@ def test_judgments_that_fit_nothing_are_an_error(tmp_path):
         ("queries.jsonl", jsonl([{"_id": "q1"}]), r"queries\.jsonl:1: text of _id 'q1'"),
         ("qrels/test.tsv", "", r"test\.tsv holds no judgments"),
         ("corpus/llm:llama-2-7b-chat-tmp0.2.jsonl", jsonl(LLM), r"both hold source 'llm:llama"),
-        ("corpus.jsonl", jsonl(HUMAN), r"holds corpus\.jsonl, corpus.*; expected either"),
+        ("corpus.jsonl", jsonl(HUMAN), r"holds corpus\.jsonl, corpus.*; expected one"),
     ],
 )
 def test_malformed_parts_are_named(tmp_path, file, text, message):

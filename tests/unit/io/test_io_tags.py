@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, visible
-from rag_sourcebias.io.trec import read_tags
+from rag_sourcebias.intake.judgments import read_tags
 
 TEXT = (
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)

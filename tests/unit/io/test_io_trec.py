@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.trec import read_qrels
+from rag_sourcebias.intake.judgments import read_qrels
 
 # Any character but ASCII space, control characters, surrogates and the byte-order mark.
 IDS = st.text(
@@ -58,7 +58,7 @@ def test_negative_grades_are_counted_once(tmp_path):
     [
         (
             "q 0 a 1\n\nq 0 b 1\nq 0 a 2\n",
-            r"query 'q', document 'a' has grade 1 in line 1 and grade 2 in line 4",
+            r"txt:4: query 'q', document 'a' has grade 2, and another in .*txt:1",
         ),
         ("q 0 a 1\nq 0 b\n", r"qrels\.txt:2: expected 4 columns .*found 3"),
         ("q a 1\nq 0 b 1\n", r"qrels\.txt:2: expected 3 columns .*found 4"),
@@ -69,7 +69,7 @@ def test_negative_grades_are_counted_once(tmp_path):
         ("q 0 a nan\n", r"qrels\.txt:1: grade 'nan' is not a whole number"),
         ("q 0 a 99999999999\n", r"qrels\.txt:1: grade '99999999999'"),
         ("", r"qrels\.txt holds no judgments"),
-        ("query-id\tcorpus-id\tscore\n", r"qrels\.txt holds no judgments"),
+        ("query-id\tcorpus-id\tscore\n", r"qrels\.txt holds a header but no rows"),
     ],
 )
 def test_bad_qrels_are_named(tmp_path, text, message):

@@ -1,12 +1,14 @@
 """Relevance judgments in TREC and BEIR form, and files of tags."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import islice
 from typing import Any, cast, get_args
 
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, require_name, require_one_of
-from rag_sourcebias.intake.tables import read_table
+from rag_sourcebias.intake.tables import find_column, names_of, read_table
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 
 # Tag files: which source (and style, and twin) each document has.
@@ -161,14 +163,22 @@ def _fields(line: str) -> list[str]:
     return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
 
 
-def read_qrels(path: PathLike) -> Qrels:
-    """Read relevance judgments, four-column TREC or three-column BEIR.
+#: What a column of grades is called.
+_GRADES = ("relevance", "grade", "rel", "label", "score", "qrel", "relevant", "judgment")
+
+
+def read_qrels(path: PathLike, *, scale: float = 1) -> Qrels:
+    """Read relevance judgments, four-column TREC, three-column BEIR, or a table.
 
     Parameters
     ----------
     path : path
         Plain or ``.gz``. TREC: ``query_id iteration doc_id grade``. BEIR: ``query-id corpus-id
-        score``, with or without that header; after a header with tabs only tabs separate.
+        score``, without that header separated by spaces or commas. Under a header, in JSON lines
+        and in Parquet columns of the usual names, in any order.
+    scale : float
+        Grades are multiplied by it: 2 where they are 0, .5 and 1. A grade that is no whole number
+        then is refused.
 
     Returns
     -------
@@ -182,14 +192,14 @@ def read_qrels(path: PathLike) -> Qrels:
         If the file is missing, empty or not UTF-8, a line has another number of columns, a grade
         is not a whole number, or a pair is judged twice with different grades.
     """
-    judged: dict[tuple[str, str], tuple[int, int]] = {}
-    for number, query_id, doc_id, text in _qrels_rows(path):
-        grade = _grade(text, f"{path}:{number}")
-        first, line = judged.setdefault((query_id, doc_id), (grade, number))
+    judged: dict[tuple[str, str], tuple[int, str]] = {}
+    for where, query_id, doc_id, value in _qrels_rows(path):
+        grade = whole_grade(value, scale, where)
+        first, place = judged.setdefault((query_id, doc_id), (grade, where))
         if grade != first:
             raise DataError(
-                f"{path}: query {query_id!r}, document {doc_id!r} has grade {first} in line {line} "
-                f"and grade {grade} in line {number}; keep one of them"
+                f"{where}: query {query_id!r}, document {doc_id!r} has grade {value}, and another "
+                f"in {place}; keep one of them"
             )
     if not judged:
         raise DataError(
@@ -199,18 +209,42 @@ def read_qrels(path: PathLike) -> Qrels:
     return Qrels.from_rows((*pair, grade) for pair, (grade, _) in judged.items())
 
 
-def _qrels_rows(path: PathLike) -> Iterable[tuple[int, str, str, str]]:
-    """Give line number, query id, document id and grade of each judgment."""
-    width = 0
-    tabs_only = False
-    for number, line in read_lines(path):
-        fields = line.split("\t") if tabs_only else _fields(line)
-        if not width:
-            width = 3 if len(fields) == 3 else 4
-            # A query may be called like a header, but a judgment ends with a number.
-            if fields[0] in ("query-id", "query_id", "qid") and not _is_number(fields[-1]):
-                tabs_only = "\t" in line
-                continue
+def _qrels_rows(path: PathLike) -> Iterator[tuple[str, str, str, Any]]:
+    """Give place, query id, document id and grade of each judgment."""
+    if not str(path).endswith((".parquet", ".pq")):
+        first = next(read_lines(path), (0, ""))[1]
+        fields = _judgment(first)
+        judged = bool(fields) and _is_number(fields[-1])  # a query may be called like a header
+        headed = not judged and find_column(fields, "query_id", given=None, path="") is not None
+        named = "\t" in first or "," in first if headed else first.startswith("{")
+        if judged or not named:
+            yield from _plain_judgments(path, 3 if len(fields) == 3 else 4, headed=headed)
+            return
+    chosen: list[str] = []
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        ids = (find_column(names, r, given=None, path=str(path)) for r in ("query_id", "doc_id"))
+        grades = (name for known in _GRADES for name in names if name.lower() == known)
+        found = [*ids, next(grades, None)]
+        chosen.extend(name for name in found if name is not None)
+        if len(chosen) < len(found):
+            raise DataError(
+                f"{path} has the columns {', '.join(names)}; expected query_id, doc_id and "
+                "relevance, or other usual names of these"
+            )
+        return chosen
+
+    table = read_table(path, choose)
+    ids = (names_of(table, name, role="id") for name in chosen[:2])
+    for row, (*pair, grade) in enumerate(zip(*ids, table.columns[chosen[2]], strict=True)):
+        yield table.where(row), *pair, grade
+
+
+def _plain_judgments(
+    path: PathLike, width: int, *, headed: bool
+) -> Iterator[tuple[str, str, str, str]]:
+    for number, line in islice(read_lines(path), headed, None):
+        fields = _judgment(line)
         if len(fields) != width:
             expected = (
                 "query-id corpus-id score" if width == 3 else "query_id iteration doc_id grade"
@@ -219,7 +253,12 @@ def _qrels_rows(path: PathLike) -> Iterable[tuple[int, str, str, str]]:
                 f"{path}:{number}: expected {width} columns ({expected}), "
                 f"found {len(fields)}: {line[:80]!r}"
             )
-        yield number, fields[0], fields[-2], fields[-1]
+        yield f"{path}:{number}", fields[0], fields[-2], fields[-1]
+
+
+def _judgment(line: str) -> list[str]:
+    fields = _fields(line)
+    return [field.strip() for field in line.split(",")] if len(fields) == 1 else fields
 
 
 def _is_number(text: str) -> bool:
@@ -230,11 +269,27 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _grade(text: str, where: str) -> int:
+def whole_grade(value: Any, scale: float, where: str) -> int:  # noqa: ANN401 - of any table
+    """Return a grade times the scale.
+
+    Raises
+    ------
+    DataError
+        If that is no whole number; the message says what scale would make it one.
+    """
     try:
-        value = float(text)
-    except ValueError as error:
-        raise DataError(f"{where}: grade {text!r} is not a whole number") from error
-    if not value.is_integer() or abs(value) > _INT32_MAX:
-        raise DataError(f"{where}: grade {text!r} is not a whole number within ± {_INT32_MAX}")
-    return int(value)
+        rounded = float(value) * scale
+        if rounded.is_integer() and abs(rounded) <= _INT32_MAX:
+            return int(rounded)
+        grade = Fraction(str(value)) * Fraction(str(scale))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"{where}: grade {value!r} is not a whole number; grades are 0, 1, 2, …"
+        ) from error
+    if grade.denominator != 1 or abs(grade) > _INT32_MAX:
+        times = Fraction(str(value)).limit_denominator(100).denominator
+        raise DataError(
+            f"{where}: grade {value!r} is not a whole number within ± {_INT32_MAX}; multiply all "
+            f"grades by {times}, as audit does with --grade-scale {times} (grade_scale={times})"
+        )
+    return int(grade)
