@@ -11,6 +11,7 @@ from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import (
+    judged_pairs,
     measure_debias,
     score_debias,
     two_sources,
@@ -111,6 +112,13 @@ def test_worse_is_further_from_0_in_either_direction(first, second, worse) -> No
     (skew,) = found.datasets[0].outcomes[1].skew
     assert skew.worse == worse
     assert skew.change.excludes(0.0)
+
+
+def test_pairs_are_judged_where_a_version_is_relevant() -> None:
+    dataset = make(6)
+    grades = {f"q{i}": {f"human-{i}": i % 2, f"{LLM}-{i}": 0} for i in range(6)}
+    pairs = judged_pairs(replace(dataset, qrels=Qrels.from_dict(grades)), "human", LLM)
+    assert [dataset.corpus.tags.pair_ids[code] for code in pairs] == ["p1", "p3", "p5"]
 
 
 def test_every_number_is_its_definition(report: DebiasReport) -> None:

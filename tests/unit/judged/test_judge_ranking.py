@@ -4,7 +4,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias.judged.audit import judge_ranking_with_intervals
+from rag_sourcebias.judged.audit import grade_audits, judge_ranking_with_intervals
 from rag_sourcebias.judged.crc import JudgedRanking, calibrate_dual, crc_interval
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.judged.page import worth_of
@@ -107,6 +107,13 @@ def test_a_judge_that_flatters_llm_text_does_not_make_a_skew(data):
     assert bias["llm:x"] > bias["human"] + 0.3
     assert audit.n == N_LABELED * N_DOCS
     assert not any("no source tag" in warning for warning in report.warnings)
+
+
+def test_every_pair_with_both_labels_is_compared():
+    human = Qrels.from_dict({f"q{i}": {f"d{j}": (i + j) % 3 for j in range(4)} for i in range(12)})
+    judge = LabelDistributions.from_qrels(human, n_grades=3)
+    audit = grade_audits(human, judge, None, FAST)["grades"]
+    assert (audit.n, audit.bias.estimate) == (48, 0.0)
 
 
 def test_intervals_of_single_queries(data):
