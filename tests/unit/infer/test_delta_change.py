@@ -86,6 +86,13 @@ def test_the_test_is_exact_for_few_queries(seed: int) -> None:
     assert delta_change_test(*columns) == pytest.approx(brute_force(*columns), abs=1e-12)
 
 
+@pytest.mark.parametrize(("n", "all_swaps"), [(14, True), (15, False)])
+def test_up_to_fourteen_queries_all_swaps_are_made(n: int, all_swaps: bool) -> None:
+    columns = systems(n, seed=3, lift=0.04)
+    found = [delta_change_test(*columns, resamples=500, rng=seed) for seed in range(4)]
+    assert (len(set(found)) == 1) == all_swaps
+
+
 def test_drawn_swaps_agree_with_all_swaps(monkeypatch) -> None:
     columns = systems(13, seed=3, lift=0.04)
     exact = delta_change_test(*columns)

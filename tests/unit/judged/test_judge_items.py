@@ -82,6 +82,20 @@ def test_systems_on_the_same_questions_are_compared_in_pairs():
     assert report.comparisons[2].interval.lower > 0  # the flattered system is worse
 
 
+def test_the_labels_that_tell_the_two_best_apart_narrow_the_interval_by_their_root():
+    items = answers(labeled=14)
+    (ranks,) = judge_items_with_intervals(items, config=FAST).ranks
+    human, judge = (values.reshape(3, -1).T for values in (items.human, items.judge))
+    known = ~np.isnan(human[:, 0])
+    found = compare_systems(human[known], judge[known], judge[~known])
+    top = {"abc".index(name) for name in ranks.systems[:2]}
+    place = [{a, b} == top for a, b in zip(found.first, found.second, strict=True)].index(True)
+    half = (found.upper[place] - found.lower[place]) / 2
+    needed = math.ceil(14 * (half / abs(found.difference[place])) ** 2)
+    assert 14 < needed <= 280
+    assert ranks.to_tell == needed
+
+
 def test_items_without_a_judge_value_are_kept_and_counted():
     items = answers(missing=30)
     report = judge_items_with_intervals(items, config=FAST)
