@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rag_sourcebias.answers.files import find_answer_columns
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.beir import corpus_files, read_corpus, splits_of
 from rag_sourcebias.intake.document_stores import summarise
-from rag_sourcebias.intake.tables import find_column, read_table
+from rag_sourcebias.intake.tables import find_column, find_ids, read_table, score_columns
 from rag_sourcebias.io.files import read_json, read_lines
 from rag_sourcebias.io.samples import list_datasets
+from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
 from rag_sourcebias.monitor.follow import parquet_events
@@ -391,49 +392,46 @@ def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
         )
 
 
+_PILOT = 50  # labels of a first sheet, if there are so many items
+
+
 def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Guess]:
     """Guess what answers or items are for, going by who graded them."""
-    name, marked = str(path), None
+    name = str(path)
+    marked: dict[str, Any] = {}
     with suppress(DataError):
         marked = find_answer_columns(columns, name)
-    roles = {r: _column(columns, r, name) for r in ("human", "judge", "id", "query_id", "doc_id")}
-    long = marked is not None and not marked.wide
-    human = roles["human"] or (marked.answers[0][2] if marked and long else None)
-    has = {column.lower() for column in columns}
-    answered = has & {"answer", "response"} and has & {"reference", "ground_truth", "golden_answer"}
-    judges, named, note = [roles["judge"] or ""], list[str](), ""
-    if not roles["judge"]:
-        numeric = _numeric(path, columns) if human or answered else []
-        judges = [one for one in numeric if one not in (human, *roles.values())]
-        one = len(judges) == 1
-        named = ["--judge", judges[0] if one else "COLUMN"]
-        note = (
-            f"Only {judges[0]} holds numbers: run it if that is what the judge said."
-            if one
-            else f"Name the column of the judge: {' or '.join(judges) or 'none holds numbers'}."
-        )
-    who = "no column of the usual names for a judge" if named else "judge values"
-    people = ["--human", human] if human and not roles["human"] else []
-    checked = Guess(f"{what}: human labels, and {who}", ("interval", name, *named, *people), note)
-    if human and judges and _has_gaps(path, human):
-        yield checked
-    if marked is not None:
-        told = bool(judges) and long
-        score = named or ["--judge", *judges]
-        yield Guess(
-            f"{what}: answers that people marked",
-            ("audit", "answers", name, *(score if told else ("--encoder", "all-MiniLM-L6-v2"))),
-            note if told else "",
-        )
-    if human:
-        yield checked
-    elif judges:
-        yield Guess(
-            f"{what}: no human labels, and {who}",
-            ("labels", name, *named, "-n", "50", "--output", "sheet.csv"),
-            f"{note} It draws what people should label; then: rag-sourcebias interval".lstrip(),
-        )
-    if answered:
+    long = "system" in marked
+    human = _column(columns, "human", name) or (marked["correct"][0] if long else None)
+    answer, judge = _column(columns, "answer", name), _column(columns, "judge", name)
+    judges = [judge] if judge else []
+    if human or answer or _column(columns, "question", name):
+        judges += score_columns(path, taken={judge, human})
+    judged, whole = None, False
+    score = ["--encoder", "all-MiniLM-L6-v2"]
+    if judges:
+        try:
+            items = _readable(path, columns, judges, human)
+        except DataError as error:
+            verb = "interval" if human else "labels"
+            judged = Guess(f"{what}: judged items that cannot be read", (verb, name), str(error))
+        else:
+            judged = _of_items(name, what, items, judges)
+            whole = not items.read.n_unlabeled
+            score = ["--judge", items.judge] if long else score
+    answers = Guess(
+        f"{what}: answers that people marked",
+        ("audit", "answers", name, *score),
+        judged.lacks if judged and long else "",
+    )
+    # labels of some rows go with the judge's values of all, labels of all with an audit
+    if judged and human and not whole:
+        yield judged
+    if marked:
+        yield answers
+    if judged:
+        yield judged
+    if answer and _column(columns, "reference", name):
         yield Guess(
             f"{what}: answers that nobody graded",
             ("judge", "grade", name, "--model", "openai:gpt-4o-mini", "--dry-run"),
@@ -441,23 +439,81 @@ def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Gues
         )
 
 
-def _has_gaps(path: Path, column: str) -> bool:
-    """Return whether people labelled some rows only."""
-    cells = read_table(path, lambda _: [column]).columns[column]
-    return any(cell is None or not str(cell).strip() for cell in cells)
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Items as they could be read, and the columns that must be named for it."""
+
+    read: JudgedItems
+    judge: str
+    human: str | None
+    columns: Mapping[str, Any]
+
+    @property
+    def options(self) -> list[str]:
+        """The columns as they are typed."""
+        options = []
+        for role, names in self.columns.items():
+            for column in [names] if isinstance(names, str) else names:
+                options += [f"--{role}", column]
+        return options
 
 
-def _numeric(path: Path, columns: Sequence[str]) -> list[str]:
-    """Return the columns that hold numbers and nothing else."""
-    table = read_table(path, lambda _: columns)
-    return [name for name in columns if all(map(_is_number, table.columns[name]))]
+def _readable(
+    path: Path, columns: tuple[str, ...], judges: Sequence[str], human: str | None
+) -> _Items:
+    """Return the items by the first judge and the first ids that can be read.
+
+    Raises
+    ------
+    DataError
+        Of the first judge and ids, if none can be read.
+    """
+    name = str(path)
+    usual = {
+        role: _column(columns, role, name)
+        for role in ("human", "judge", "group", "cluster", "system", "question")
+    }
+    named: dict[str, Any] = {}
+    if usual["system"] and not usual["group"]:
+        named["group"] = usual["system"]
+        if usual["question"] and not usual["cluster"]:
+            named["cluster"] = usual["question"]
+    if human and human != usual["human"]:
+        named["human"] = human
+    ids = [[usual["question"]], [usual["question"], usual["group"] or usual["system"]]]
+    # a sheet is brought back by ids, not by the numbers of rows
+    numbered = bool(human or find_ids(columns, given=None, path=name))
+    errors: list[DataError] = []
+    for judge, id_columns in product(judges, [[], *ids] if numbered else ids):
+        given = named | ({} if judge == usual["judge"] else {"judge": judge})
+        if any(id_columns):
+            given["id"] = list(filter(None, id_columns))
+        try:
+            items = read_judged_items(path, require_human=False, **given)
+        except DataError as error:
+            errors.append(error)
+        else:
+            return _Items(items, judge, human, given)
+    raise errors[0]
 
 
-def _is_number(cell: object) -> bool:
-    try:
-        return not isinstance(cell, bool) and math.isfinite(float(str(cell)))
-    except ValueError:
-        return False
+def _of_items(name: str, what: str, items: _Items, judges: Sequence[str]) -> Guess:
+    """Put an interval on items that people labelled, or draw a sheet of those to label."""
+    what = f"{what}: judge values in {items.judge}, "
+    note = ""
+    if "judge" in items.columns and len(judges) == 1:
+        note = f"Only {items.judge} holds numbers: run it if that is what the judge said."
+    elif "judge" in items.columns:
+        note = f"Which is the judge's: {' or '.join(judges)}? Put its column after --judge."
+    if items.human is not None:
+        command = ("interval", name, *items.options)
+        return Guess(f"{what}human labels in {items.human}", command, note)
+    n = str(min(_PILOT, len(items.read)))
+    return Guess(
+        f"{what}no human labels",
+        ("labels", name, *items.options, "-n", n, "--output", "sheet.csv"),
+        f"{note} It draws what people should label; then: rag-sourcebias interval".lstrip(),
+    )
 
 
 def _column(columns: tuple[str, ...], role: str, path: str) -> str | None:

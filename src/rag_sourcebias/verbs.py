@@ -19,14 +19,14 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.intake.given import data_of, said
-from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, names_in
+from rag_sourcebias.intake.objects import a, is_frame, is_path, names_in
 from rag_sourcebias.intake.rankings import is_results, read_systems, runs_of
 from rag_sourcebias.io.samples import cache_dir, list_datasets
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (
     JudgedConfig,
 )
-from rag_sourcebias.judged.files import judged_items_of, read_judged_items
+from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.application import (
@@ -413,11 +413,8 @@ def _of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: ANN40
 def _items(data: Any, columns: Mapping[str, Any]) -> tuple[JudgedItems, str]:  # noqa: ANN401
     if isinstance(data, JudgedItems):
         return data, "items"
-    if isinstance(data, str | os.PathLike):
-        if not is_path(data):
-            raise DataError(f"there is no file {str(data)!r}")
-        return read_judged_items(data, **columns), Path(data).name
-    return judged_items_of(columns_of(data, "data"), "data", **columns), "data"
+    items = read_judged_items(data, **columns)
+    return items, Path(data).name if isinstance(data, str | os.PathLike) else "data"
 
 
 def _shown(verb: Callable[..., Any], kind: type) -> None:

@@ -65,7 +65,7 @@ def test_start_lists_each_sample() -> None:
         ("question,system,answer,reference,correct", "audit answers t.csv"),
         ("query_id,side,style,text", "audit style t.csv"),
         ("question,reference,answer", "judge grade t.csv"),
-        ("id,judge", "labels t.csv -n 50"),
+        ("id,judge", "labels t.csv"),
         ("doc_id,source", "audit source --run RUN"),
         ("text,source", "tag fit t.csv"),
     ],

@@ -5,15 +5,23 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rag_sourcebias.answers.data import AnswerTexts
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, require_name
-from rag_sourcebias.intake.tables import Table, names_of, numbers_of, read_any_table
+from rag_sourcebias.intake.tables import (
+    Table,
+    find_columns,
+    names_of,
+    numbers_of,
+    read_table,
+    require_columns,
+)
 from rag_sourcebias.io.files import PathLike
 
 # Reference answers that list several accepted wordings.
@@ -104,112 +112,46 @@ def _list_in(cell: str) -> object:
 # Which columns of a table of answers hold what.
 
 
-_NAMES = {
-    "question": (
-        "question_id", "query_id", "qid", "question", "user_input", "query", "prompt", "input",
-    ),
-    "system": ("system", "system_name", "model", "generator"),
-    "answer": ("answer", "response", "output", "prediction", "generated_answer"),
-    "reference": (
-        "reference", "references", "reference_answer", "golden_answer", "gold_answer",
-        "ground_truth", "expected_answer", "expected",
-    ),
-    "correct": (
-        "correct", "is_correct", "human_correct", "human_verdict", "human", "human_label", "label",
-    ),
-}  # fmt: skip
+_ROLES = ("question", "system", "answer", "reference", "correct")
 _WIDE = "answer_"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerColumns:
-    """The columns found.
-
-    Parameters
-    ----------
-    question, reference : str
-    system : str or None
-    answers : tuple of (answer column, system or "", verdict column)
-        One where each row is an answer, several where it is a question (``wide``).
-    improper : bool
-        Whether there is a column ``improper``.
-    """
-
-    question: str
-    system: str | None
-    reference: str
-    answers: tuple[tuple[str, str, str], ...]
-    wide: bool
-    improper: bool
-
-    @property
-    def names(self) -> list[str]:
-        """All of them, each once."""
-        pairs = (c for answer, _, correct in self.answers for c in (answer, correct))
-        rest = (name for name in (self.system, "improper" * self.improper) if name)
-        return list(dict.fromkeys([self.question, self.reference, *pairs, *rest]))
 
 
 def find_answer_columns(
     names: Sequence[str], path: str, given: Mapping[str, str | None] | None = None
-) -> AnswerColumns:
+) -> dict[str, Any]:
     """Find the columns of a table of answers; those that are ``given`` must be there.
+
+    Returns
+    -------
+    dict
+        ``question`` and ``reference``, and lists of ``answer`` and ``correct``: of one, and with
+        ``system``, where each row is an answer; else of one per system, and with ``improper``.
 
     Raises
     ------
     DataError
         If one is not found, or several could be meant.
     """
-    told = {role: name for role, name in (given or {}).items() if name is not None}
-    for name in told.values():
-        if name not in names:
-            raise DataError(f"{path} has no column {name!r}; its columns are {', '.join(names)}")
-    free = [name for name in names if name not in told.values()]
-    found = {role: told.get(role) or _find(free, role, path) for role in _NAMES}
+    roles: dict[str, str | None] = dict.fromkeys(_ROLES) | dict(given or {})
+    needed = {*_ROLES} - {"system"}
     wide = [n for n in names if n.startswith(_WIDE) and n != _WIDE]
-    answers: tuple[tuple[str, str, str], ...] = ()
-    if found["answer"] is None and wide:
-        systems = [require_name(column.removeprefix(_WIDE), "system", path) for column in wide]
-        verdicts = [
-            next((v for v in (f"judge_{s}", f"correct_{s}") if v in names), None) for s in systems
-        ]
-        lacking = [s for s, v in zip(systems, verdicts, strict=True) if v is None]
-        if lacking:
+    if not wide or find_columns(names, roles, path=path)["answer"] is not None:
+        found = find_columns(names, roles, path=path, needed=sorted(needed))
+        return {**found, "answer": [found["answer"]], "correct": [found["correct"]]}
+    verdicts = []
+    for column in wide:
+        system = require_name(column.removeprefix(_WIDE), "system", path)
+        both = [name for name in (f"judge_{system}", f"correct_{system}") if name in names]
+        if not both:
             raise DataError(
-                f"{path} has answer_{lacking[0]} but neither judge_{lacking[0]} nor "
-                f"correct_{lacking[0]}: people's verdicts are needed, empty where nobody judged"
+                f"{path} has answer_{system} but neither judge_{system} nor correct_{system}: "
+                "people's verdicts are needed, empty where nobody judged"
             )
-        answers = tuple(zip(wide, systems, map(str, verdicts), strict=True))
-        found["correct"] = found["answer"] = ""  # not needed
-    missing = [role for role in ("question", "answer", "reference", "correct")
-               if found[role] is None]  # fmt: skip
-    if missing:
-        accepted = "; ".join(f"{role}: {', '.join(_NAMES[role])}" for role in missing)
-        raise DataError(
-            f"{path}: no column holds {', '.join(missing)}; its columns are {', '.join(names)}. "
-            f"Accepted names are: {accepted}"
-        )
-    return AnswerColumns(
-        question=str(found["question"]),
-        system=None if answers else found["system"],
-        reference=str(found["reference"]),
-        answers=answers or ((str(found["answer"]), "", str(found["correct"])),),
-        wide=bool(answers),
-        improper=bool(answers) and "improper" in names,
-    )
-
-
-def _find(names: Sequence[str], role: str, path: str) -> str | None:
-    known = _NAMES[role]
-    lower = {name.lower(): name for name in names}
-    found = [lower[alias] for alias in known if alias in lower]
-    # an id and the text of a question often stand side by side
-    if len(found) > 1 and role != "question" and found[0].lower() != known[0]:
-        raise DataError(
-            f"{path}: columns {' and '.join(map(repr, found))} could all be the {role} column; "
-            f"call the right one {known[0]!r}"
-        )
-    return found[0] if found else None
+        verdicts.append(both[0])
+    asked = {role: roles[role] for role in ("question", "reference")}
+    found = find_columns(names, asked, path=path, needed=sorted(asked))
+    improper = "improper" if "improper" in names else None
+    return {**found, "answer": wide, "correct": verdicts, "improper": improper}
 
 
 # Answers of systems with references and human verdicts, from a file.
@@ -259,19 +201,10 @@ def read_answer_texts(
         If a Parquet file is given and pyarrow is not installed.
     """
     where = os.fspath(path)
-    found: list[AnswerColumns] = []
-
-    def choose(names: tuple[str, ...]) -> list[str]:
-        found.append(find_answer_columns(names, where, columns))
-        return found[-1].names
-
-    table = read_any_table(path, choose)
-    chosen = found[-1]
-    if separator is None and chosen.reference == "golden_answer":
+    table = read_table(path, partial(find_answer_columns, path=where, given=columns))
+    if separator is None and table.roles["reference"] == "golden_answer":
         separator = "/"
-    rows, left_out = _rows(
-        table, chosen, separator, single=Path(Path(path).name.removesuffix(".gz")).stem
-    )
+    rows, left_out = _rows(table, separator, single=Path(Path(path).name.removesuffix(".gz")).stem)
     if not rows:
         raise DataError(f"{where}: all {left_out} questions are marked improper; none is left")
     questions = "question" if left_out == 1 else "questions"
@@ -305,52 +238,47 @@ def read_answer_scores(
     where = os.fspath(path)
 
     def choose(names: tuple[str, ...]) -> Sequence[str]:
-        lacking = [column for column in columns if column not in names]
-        if lacking:
-            raise DataError(
-                f"{where} has no column {', '.join(map(repr, lacking))}; its columns are "
-                f"{', '.join(names)}"
-            )
-        if find_answer_columns(names, where, given).wide:
+        require_columns(names, columns, where)
+        if "improper" in find_answer_columns(names, where, given):
             raise DataError(f"{where} has one row per question; scores need one row per answer")
         return columns
 
-    table = read_any_table(path, choose)
+    table = read_table(path, choose)
     rows = [str(i) for i in range(1, len(table) + 1)]
     return {c: numbers_of(table, c, role="score", ids=rows) for c in columns}
 
 
 def _rows(
-    table: Table, columns: AnswerColumns, separator: str | None, *, single: str
+    table: Table, separator: str | None, *, single: str
 ) -> tuple[list[tuple[str, str, str, tuple[str, ...], float]], int]:
     """Return (question, system, answer, references, verdict) of every answer.
 
     ``single`` is the system of a file that names none. Returns as well how many questions are
     improper.
     """
-    if columns.wide:  # the texts of questions may repeat, their rows do not
+    columns: Mapping[str, Any] = table.roles
+    wide = "improper" in columns
+    if wide:  # the texts of questions may repeat, their rows do not
         ids = [str(i) for i in range(len(table))]
     else:
-        ids = names_of(table, columns.question, role="question")
-    systems = (
-        names_of(table, columns.system, role="system", shown=True)
-        if columns.system
-        else [single] * len(table)
-    )
-    verdicts = {
-        answer: numbers_of(table, correct, role="human verdict", ids=ids)
-        for answer, _, correct in columns.answers
-    }
-    marked = table.columns["improper"] if columns.improper else [""] * len(table)
+        ids = names_of(table, columns["question"], role="question")
+    systems = [single] * len(table)
+    if columns.get("system"):
+        systems = names_of(table, columns["system"], role="system", shown=True)
+    verdicts = [
+        numbers_of(table, column, role="human verdict", ids=ids) for column in columns["correct"]
+    ]
+    marked = table.columns.get("improper", [""] * len(table))
     improper = [str(cell).strip().lower() in ("true", "1", "1.0", "yes") for cell in marked]
     found: list[tuple[str, str, str, tuple[str, ...], float]] = []
     places: dict[tuple[str, str], str] = {}
     for i in np.flatnonzero(~np.array(improper, dtype=np.bool_)).tolist():
         place, question = table.where(i), ids[i]
-        cell = table.columns[columns.reference][i]
+        cell = table.columns[columns["reference"]][i]
         references = references_of(cell, separator, f"{place}: question {question!r}")
-        for column, named, _ in columns.answers:
-            system, value = named or systems[i], verdicts[column][i]
+        for k, column in enumerate(columns["answer"]):
+            system = column.removeprefix(_WIDE) if wide else systems[i]
+            value = verdicts[k][i]
             first = places.setdefault((question, system), place)
             if first is not place:
                 raise DataError(

@@ -19,6 +19,7 @@ from rag_sourcebias.core.errors import (
     SourceBiasError,
     require_at_least,
 )
+from rag_sourcebias.core.finding import Finding
 
 # What is asked of a language model and what comes back.
 
@@ -264,6 +265,8 @@ class JudgedItems:
         Items of one cluster (a question answered by several systems) may depend on each other.
     judges : mapping of str to float64 array of shape (n,), or None
         Values of several judges by name, of which ``judge`` is the mean: see :meth:`of_judges`.
+    notes : tuple of Finding
+        What was understood when the values were read, and a user should know.
 
     Raises
     ------
@@ -277,6 +280,7 @@ class JudgedItems:
     groups: tuple[str, ...] | None = None
     clusters: tuple[str, ...] | None = None
     judges: Mapping[str, FloatArray] | None = None
+    notes: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         by_people, by_judge = (int(np.isfinite(v).sum()) for v in (self.human, self.judge))
@@ -308,6 +312,7 @@ class JudgedItems:
         judges: Mapping[str, FloatArray],
         groups: tuple[str, ...] | None = None,
         clusters: tuple[str, ...] | None = None,
+        notes: tuple[Finding, ...] = (),
     ) -> JudgedItems:
         """Items that several judges scored, or one judge several times.
 
@@ -347,6 +352,7 @@ class JudgedItems:
             groups=groups,
             clusters=clusters,
             judges=columns if len(columns) > 1 else None,
+            notes=notes,
         )
 
     def _column(self, name: str, column: FloatArray) -> FloatArray:

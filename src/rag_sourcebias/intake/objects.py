@@ -1,4 +1,4 @@
-"""What programs hold, frames of any library, lists of dicts and dicts of lists, as columns."""
+"""What programs hold, frames of any library, rows, columns and results, as columns."""
 
 from __future__ import annotations
 
@@ -38,8 +38,18 @@ def names_in(value: object) -> list[str]:
     return [str(name) for name in _frame(value).collect_schema().names()]
 
 
+# Keys under which deepeval and pandas keep rows.
+_ROWS_AT = ("test_results", "testCases", "data")
+_METRICS_AT = ("metrics_data", "metricsData")
+
+
 def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
-    """Return the columns of a frame, of a list of dicts or of a dict of lists; missing is None.
+    """Return the columns of a table that a program holds; missing is None.
+
+    Parameters
+    ----------
+    value : frame, list of dicts, dict of lists, result of ragas or deepeval
+        Or what pandas and deepeval write as JSON. Of deepeval's results, each metric is a column.
 
     Raises
     ------
@@ -48,22 +58,25 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
     """
     if _is_dataset(value):
         value = value.to_dict() if hasattr(value, "to_dict") else list(value)
+    elif hasattr(value, "model_dump"):
+        value = value.model_dump()
+    elif hasattr(value, "to_pandas") and not is_frame(value):
+        value = value.to_pandas()
+    rows = _rows_in(value)
     if (frame := _frame(value)) is not None:
         frame = frame.lazy().collect()
         columns = {str(name): frame.get_column(name).to_list() for name in frame.columns}
-    elif _is_rows(value):
-        names = dict.fromkeys(name for row in value for name in row)
-        columns = {str(name): [row.get(name) for row in value] for name in names}
-    elif isinstance(value, Mapping) and all(map(is_column, value.values())):
-        columns = {
-            str(name): column.tolist() if isinstance(column, np.ndarray) else list(column)
-            for name, column in value.items()
-        }
+    elif rows is not None:
+        columns = _of_rows(rows, what)
+    elif holds_table(value):
+        if _is_split(value):
+            value = dict(zip(value["columns"], zip(*value["data"], strict=True), strict=True))
+        columns = {str(name): _cells(column) for name, column in value.items()}
     else:
         raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
     if len({len(column) for column in columns.values()}) > 1:
         raise DataError(f"{what}: columns differ in length")
-    return {name: [_or_none(cell) for cell in column] for name, column in columns.items()}
+    return {name: _or_none(cells) for name, cells in columns.items()}
 
 
 def _is_dataset(value: object) -> bool:
@@ -78,12 +91,70 @@ def of_split(value: Any, split: str) -> Any:  # noqa: ANN401
     return value
 
 
-def _or_none(cell: Any) -> Any:  # noqa: ANN401
+def _of_rows(rows: list[Any], what: str) -> dict[str, list[Any]]:
+    if not rows:
+        raise DataError(f"{what}: an empty list; at least one record is needed")
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise DataError(f"{what}: record {number} is {row!r:.80}; expected an object")
+    rows = list(map(_with_metrics, rows))
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {str(name): [row.get(name) for row in rows] for name in names}
+
+
+def holds_table(value: object) -> bool:
+    """Whether a dictionary holds a whole table: rows under a usual key, or columns."""
+    if not isinstance(value, Mapping) or not value:
+        return False
+    cells = value.values()
+    return (
+        _rows_in(value) is not None
+        or _is_split(value)
+        or all(map(is_column, cells))
+        or all(isinstance(cell, Mapping) for cell in cells)
+    )
+
+
+def _is_split(value: object) -> bool:
+    """Whether a dictionary is what pandas writes with ``orient="split"``."""
+    return isinstance(value, Mapping) and set(value) in (
+        {"columns", "data"}, {"columns", "index", "data"}
+    )  # fmt: skip
+
+
+def _rows_in(value: object) -> list[Any] | None:
+    if isinstance(value, Mapping):
+        return next((list(value[key]) for key in _ROWS_AT if _is_rows(value.get(key))), None)
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def _with_metrics(row: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return a row with a cell for each of deepeval's metrics in it."""
+    key = next((key for key in _METRICS_AT if key in row), None)
+    if key is None:
+        return row
+    scores = {metric.get("name"): metric.get("score") for metric in row[key] or ()}
+    return {name: cell for name, cell in row.items() if name != key} | scores
+
+
+def _cells(column: Any) -> list[Any]:  # noqa: ANN401 - a column of any library
+    if isinstance(column, Mapping):
+        return list(column.values())
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def _or_none(cells: list[Any]) -> list[Any]:
+    """Return cells with None where one is NaN or says that it is missing."""
+    if {*map(type, cells)} <= {str, int, float, bool, type(None)}:
+        return [None if cell != cell else cell for cell in cells]  # noqa: PLR0124 - NaN
+    return [None if _is_missing(cell) else cell for cell in cells]
+
+
+def _is_missing(cell: Any) -> bool:  # noqa: ANN401
     try:
-        missing = cell is None or bool(cell != cell)  # noqa: PLR0124 - NaN is missing
-    except (TypeError, ValueError):  # pandas.NA says of itself neither
-        missing = True
-    return None if missing else cell
+        return cell is None or bool(cell != cell)  # noqa: PLR0124 - NaN is missing
+    except (TypeError, ValueError):  # pandas.NA says of itself neither; an array says several
+        return not isinstance(cell, np.ndarray)
 
 
 def name_of(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Tables of any form as columns: CSV, TSV, JSON lines, Parquet; texts and clusters by id."""
+"""A table from any carrier: its columns, which of them holds what, and its cells as values."""
 
 import csv
 import io
@@ -8,8 +8,9 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +18,12 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, import_extra, require_name
+from rag_sourcebias.core.finding import Code, Finding
+from rag_sourcebias.intake.objects import columns_of, holds_table
 from rag_sourcebias.io.files import (
     PathLike,
     check_file,
     check_unpacked,
-    open_bytes,
     read_json,
     read_jsonl,
     read_lines,
@@ -52,7 +54,7 @@ def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[
     DataError
         If a cell is longer than a spreadsheet keeps.
     """
-    yield "\ufeff" + _record_text(list(records[0]))
+    yield "\ufeff" + record_text(list(records[0]))
     for record in records:
         for name, cell in record.items():
             if len(cell) > _CELL_LIMIT:
@@ -60,14 +62,15 @@ def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[
                     f"{path}: {name} of row {next(iter(record.values()))!r} has {len(cell)} "
                     f"characters, a spreadsheet cell holds {_CELL_LIMIT}; write the sheet as .jsonl"
                 )
-        yield _record_text(
+        yield record_text(
             [f"'{cell}" if _FORMULA.match(cell) else cell for cell in record.values()]
         )
 
 
-def _record_text(cells: Sequence[str]) -> str:
+def record_text(cells: Sequence[str], end: str = "\r\n") -> str:
+    """Return a record of a CSV file."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow(cells)
+    csv.writer(line, lineterminator=end).writerow(cells)
     return line.getvalue()
 
 
@@ -84,11 +87,7 @@ def read_sheet_csv(path: PathLike, filled: str = "grade") -> Iterator[tuple[int,
     if first is None:
         raise DataError(f"{path} is empty; expected the header of a labelling sheet")
     names, records = _checked(_csv(path, first[1], "\t" if "\t" in first[1] else None), path)
-    if not {"row_id", filled} <= {*names}:
-        raise DataError(
-            f"{path}:{first[0]}: the header lacks row_id or {filled}: {first[1][:80]!r}; send back "
-            "all columns as they were"
-        )
+    require_columns(names, ("row_id", filled), f"{path}:{first[0]}")
     for line, cells in records:
         if any(cell.strip() for cell in cells):
             yield line, dict(zip(names, map(unescaped, cells), strict=True))
@@ -191,29 +190,35 @@ def parquet_columns(
     return {name: table.column(name).to_pylist() for name in columns}
 
 
-# Tables of any form as columns: CSV, TSV, JSON lines, Parquet.
+# A table from any carrier as columns.
 
 
 _PARQUET = (".parquet", ".pq")
-Chooser = Callable[[tuple[str, ...]], Sequence[str]]
+Chosen = str | Sequence[str] | None
+Chooser = Callable[[tuple[str, ...]], Sequence[str] | Mapping[str, Chosen]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Chosen columns of a file.
+    """Chosen columns of a table.
 
     Parameters
     ----------
     path : str
+        What the table is called in messages.
     names : tuple of str
-        All columns of the file.
+        All columns there are.
     lines : sequence of int
-        Line of each row; for Parquet the number of the row, from 1.
+        Line of each row; for what has no lines the number of the row, from 1.
     columns : dict of str to list
-        The chosen ones. Text in CSV and TSV; what the file holds in JSON lines and Parquet,
-        None where a JSON row lacks the key.
+        The chosen ones. Text in CSV and TSV; otherwise what the table holds, None where a row
+        lacks the key.
     unit : str
         What stands before the number of a row that is not that of its line.
+    roles : mapping of str to str, sequence of str or None
+        The columns by what they are for, where they were chosen so.
+    notes : list of Finding
+        What a reader understood of the cells and a user should know.
     """
 
     path: str
@@ -221,6 +226,8 @@ class Table:
     lines: Sequence[int]
     columns: dict[str, list[Any]]
     unit: Literal["", " row ", " record "] = ""
+    roles: Mapping[str, Chosen] = field(default_factory=dict)
+    notes: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.lines:
@@ -234,40 +241,21 @@ class Table:
         return f"{self.path}:{self.unit}{self.lines[row]}"
 
 
-def table_of(columns: Mapping[str, Sequence[Any]], name: str, choose: Chooser) -> Table:
-    """Return some columns in memory as a table, their cells as JSON would hold them."""
-    n_rows = max(map(len, columns.values()), default=0)
-    return Table(
-        path=name,
-        names=tuple(columns),
-        lines=range(1, n_rows + 1),
-        columns={
-            chosen: list(map(_plain_cell, columns[chosen])) for chosen in choose(tuple(columns))
-        },
-        unit=" row ",
-    )
-
-
-def _plain_cell(cell: Any) -> Any:  # noqa: ANN401 - of any table
-    if isinstance(cell, np.generic):
-        cell = cell.item()
-    if cell is None or isinstance(cell, bool | int | float | str | list | dict):
-        return cell
-    return str(cell)  # a date, a Decimal, a category
-
-
-def read_table(path: PathLike, choose: Chooser) -> Table:
+def read_table(source: Any, choose: Chooser) -> Table:  # noqa: ANN401 - whatever a user has
     """Read some columns of a table.
 
     Parameters
     ----------
-    path : path
-        ``.parquet`` or ``.pq`` is Parquet (with pyarrow). Anything else is text, plain or ``.gz``:
-        JSON lines if it starts with ``{``, TSV if the first line has a tab (no quoting, one
-        record per line), else CSV (a quoted cell may span lines; ``;`` separates where the header
-        has no comma).
+    source : path, frame, list of dicts, dict of columns or result of an evaluation
+        A path that ends in ``.parquet`` or ``.pq`` is Parquet (with pyarrow). Any other is text,
+        plain or packed: JSON (an array of objects, columns as pandas writes them, a result of
+        deepeval) or JSON lines if it starts with ``[`` or ``{``, TSV if the first line has a tab
+        (no quoting, one record per line), else CSV (a quoted cell may span lines; ``;`` separates
+        where the header has no comma). For objects see
+        :func:`~rag_sourcebias.intake.objects.columns_of`.
     choose : callable
-        Gets the names of all columns and returns those to read; it raises if one is lacking.
+        Gets the names of all columns and returns those to read, perhaps by role; it raises if one
+        is lacking.
 
     Raises
     ------
@@ -276,33 +264,81 @@ def read_table(path: PathLike, choose: Chooser) -> Table:
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    name = os.fspath(path)
+    name = table_name(source)
+    if not isinstance(source, str | os.PathLike):
+        return table_of(columns_of(source, name), name, choose)
     if name.endswith(_PARQUET):
-        return _read_parquet(Path(path), choose)
-    first = next(read_lines(path), None)
-    if first is None:
-        raise DataError(f"{name} is empty; expected a header and rows, or JSON lines")
-    if first[1].lstrip().startswith("{"):
-        return _read_json(path, choose)
-    if first[1].lstrip().startswith("["):
-        raise DataError(
-            f"{name}:{first[0]}: this looks like a JSON array; write one JSON object per line"
-        )
+        return _read_parquet(Path(source), choose)
+    head = [line for _, line in islice(read_lines(source), 2)]
+    if not head:
+        raise DataError(f"{name} is empty; expected a header and rows, or JSON")
+    if head[0].lstrip().startswith(("[", "{")):
+        return _read_json(source, choose, head)
     records = (
-        ((number, line.split("\t")) for number, line in read_lines(path))
-        if "\t" in first[1]
-        else _csv(path, first[1])
+        ((number, line.split("\t")) for number, line in read_lines(source))
+        if "\t" in head[0]
+        else _csv(source, head[0])
     )
-    names, rows = _checked(records, path)
-    index = {n: names.index(n) for n in choose(names)}
-    columns: dict[str, list[Any]] = {n: [] for n in index}
-    targets = [(columns[n].append, i) for n, i in index.items()]
+    names, rows = _checked(records, source)
+    chosen, roles = _chosen(names, choose)
+    columns: dict[str, list[Any]] = {column: [] for column in chosen}
+    targets = [(cells.append, names.index(column)) for column, cells in columns.items()]
     lines: list[int] = []
-    for line, cells in rows:
+    for line, row in rows:
         lines.append(line)
         for append, i in targets:
-            append(cells[i])
-    return Table(path=name, names=names, lines=lines, columns=columns)
+            append(row[i])
+    return Table(path=name, names=names, lines=lines, columns=columns, roles=roles)
+
+
+def table_name(source: Any) -> str:  # noqa: ANN401
+    """Return what a table is called in messages."""
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else "data"
+
+
+def _chosen(
+    names: tuple[str, ...], choose: Chooser
+) -> tuple[tuple[str, ...], Mapping[str, Chosen]]:
+    """Return the columns to read, each once, and their roles."""
+    wanted = choose(names)
+    roles = wanted if isinstance(wanted, Mapping) else {}
+    columns = (
+        (column,) if isinstance(column, str) else column or ()
+        for column in (roles.values() if roles else wanted)
+    )
+    return tuple(dict.fromkeys(chain.from_iterable(columns))), roles
+
+
+def table_of(
+    columns: Mapping[str, list[Any]],
+    name: str,
+    choose: Chooser,
+    unit: Literal[" row ", " record "] = " row ",
+) -> Table:
+    """Return some columns in memory as a table, their cells as JSON would hold them."""
+    chosen, roles = _chosen(tuple(columns), choose)
+    return Table(
+        path=name,
+        names=tuple(columns),
+        lines=range(1, max(map(len, columns.values()), default=0) + 1),
+        columns={column: _plain_cells(columns[column]) for column in chosen},
+        unit=unit,
+        roles=roles,
+    )
+
+
+def _plain_cells(cells: list[Any]) -> list[Any]:
+    if {*map(type, cells)} <= {str, int, float, bool, type(None)}:
+        return cells
+    return list(map(_plain_cell, cells))
+
+
+def _plain_cell(cell: Any) -> Any:  # noqa: ANN401 - of any table
+    if isinstance(cell, np.generic | np.ndarray):
+        cell = cell.tolist()
+    if cell is None or isinstance(cell, bool | int | float | str | list | dict):
+        return cell
+    return str(cell)  # a date, a Decimal, a category
 
 
 _Records = Iterator[tuple[int, list[str]]]
@@ -355,26 +391,34 @@ def _csv(path: PathLike, header: str, delimiter: str | None = None) -> _Records:
         csv.field_size_limit(limit)
 
 
-def _read_json(path: PathLike, choose: Chooser) -> Table:
+def _read_json(path: PathLike, choose: Chooser, head: Sequence[str]) -> Table:
+    """Read JSON lines, or the one value of a file that holds a whole table."""
+    name = os.fspath(path)
+    start = head[0].strip()
+    if start.startswith("[") or start == "{" or len(head) == 1:
+        whole = read_json(path, "a table as JSON")
+        if not isinstance(whole, dict) or holds_table(whole):
+            return table_of(columns_of(whole, name), name, choose, " record ")
     # A row may lack keys (an unlabelled item has no "human"): the columns are those of all rows,
     # which are not kept, because an object takes many times the memory of its line.
     lines: list[int] = []
     columns: dict[str, list[Any]] = {}
     for number, row in read_jsonl(path):
-        for name, value in row.items():
-            values = columns.setdefault(name, [])
+        for column, value in row.items():
+            values = columns.setdefault(column, [])
             if len(values) < len(lines):
                 values.extend([None] * (len(lines) - len(values)))
             values.append(value)
         lines.append(number)
     for values in columns.values():
         values.extend([None] * (len(lines) - len(values)))
-    names = tuple(columns)
+    chosen, roles = _chosen(tuple(columns), choose)
     return Table(
-        path=os.fspath(path),
-        names=names,
+        path=name,
+        names=tuple(columns),
         lines=lines,
-        columns={name: columns[name] for name in choose(names)},
+        columns={column: columns[column] for column in chosen},
+        roles=roles,
     )
 
 
@@ -382,7 +426,8 @@ def _read_parquet(path: Path, choose: Chooser) -> Table:
     with open_parquet(path) as file:
         names = _unique_names(file.schema_arrow.names, str(path))
         n_rows = file.metadata.num_rows
-        columns = parquet_columns(file, path, list(choose(names)))
+        chosen, roles = _chosen(names, choose)
+        columns = parquet_columns(file, path, chosen)
     if any(len(values) != n_rows for values in columns.values()):
         raise DataError(f"{path} says that it has {n_rows} rows, and has others; write it again")
     return Table(
@@ -391,17 +436,74 @@ def _read_parquet(path: Path, choose: Chooser) -> Table:
         lines=range(1, n_rows + 1),
         columns=columns,
         unit=" row ",
+        roles=roles,
     )
 
 
 # Cells of judged data as numbers and names.
 
 
-_MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none"})
-_WORDS = {
+class TableCode(Code, home="tables"):
+    """Sentences about how the cells of a table were read."""
+
+    PAIRWISE = "Column {column}: A counts as 1, B as 0 and a tie as ½."
+    SENTINEL = (
+        "Column {column}: {value} lies apart from all other values in {n:row|rows} and counts as "
+        "missing."
+    )
+    NEGATIVE = (
+        "Column {column}: {value} counts as a value in {n:row|rows}; leave the cell empty where "
+        "it means that there is none."
+    )
+
+
+_MISSING = frozenset({"", "-", "na", "n/a", "n.a.", "<na>", "nan", "null", "none"})
+_PAIRWISE = {
+    **dict.fromkeys(("a", "model_a", "[[a]]"), 1.0),
+    **dict.fromkeys(("b", "model_b", "[[b]]"), 0.0),
+    **dict.fromkeys(("tie", "draw", "tie (bothbad)", "[[c]]"), 0.5),
+}
+_WORDS = _PAIRWISE | {
     **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "acceptable"), 1.0),
     **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "unacceptable"), 0.0),
 }
+# What programs write where there is no value, if nothing else is near it.
+_SENTINELS = (-9999.0, -999.0, -99.0, -9.0, -1.0, 99.0, 999.0, 9999.0)
+_FENCED = re.compile(r"\s*```[\w-]*\s*(.*?)\s*```\s*", re.DOTALL)
+
+
+def reply_text(text: str) -> str:
+    """Return what a model answered, without its reasoning and the marks of code around it.
+
+    A reasoning that breaks off is no answer.
+
+    Examples
+    --------
+    >>> reply_text("<think>Not 0.</think>1"), reply_text("```2```"), reply_text("<think>0")
+    ('1', '2', '')
+    """
+    answer = text.rpartition("</think>")[2]
+    fenced = _FENCED.fullmatch(answer)
+    return (fenced[1] if fenced else answer.partition("<think>")[0]).strip()
+
+
+def values_of(table: Table, column: str, *, role: str, ids: list[str]) -> FloatArray:
+    """Read a column as :func:`numbers_of`, and note which value stands for a missing one."""
+    values = numbers_of(table, column, role=role, ids=ids)
+    different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    marks = np.isin(different, _SENTINELS)
+    rest = different[~marks]
+    if not marks.any() or len(rest) < 2 or rest[0] < 0:
+        return values
+    low, high = rest[0], rest[-1]
+    for mark, n in zip(different[marks], counts[marks], strict=True):
+        apart = low - mark > np.diff(rest).max() if mark < low else mark - high > high - low
+        if apart:
+            values = np.where(values == mark, np.nan, values)
+        if apart or mark < 0:
+            code = TableCode.SENTINEL if apart else TableCode.NEGATIVE
+            table.notes.append(code(column=column, value=f"{mark:g}", n=int(n)))
+    return values
 
 
 def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> FloatArray:
@@ -417,8 +519,8 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> Float
     Raises
     ------
     DataError
-        Naming file, line, item and value: a cell is not a number, or words (yes, no, true, …)
-        stand among numbers other than 0 and 1.
+        Naming file, line, item and value: a cell is not a number, or words (yes, no, true, A, B,
+        tie, …) stand among numbers other than 0, ½ and 1.
     """
     cells = table.columns[column]
     numbers = _numbers(cells)
@@ -433,9 +535,9 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> Float
             value, word = _number(cell)
             if value is None:
                 raise DataError(
-                    f"{table.where(i)}: {role} {cell!r} of item {ids[i]!r} (column {column!r}) is "
-                    "not a finite number; numbers, true/false, yes/no, correct/incorrect or an "
-                    "empty cell are accepted"
+                    f"{table.where(i)}: {role} {cell!r:.80} of item {ids[i]!r} (column {column!r}) "
+                    "is not a finite number; numbers, true/false, yes/no, correct/incorrect, "
+                    "A/B/tie or an empty cell are accepted; write 4/5 or 80 % as 0.8"
                 )
             if word and first_word < 0:
                 first_word = i
@@ -443,13 +545,15 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> Float
                 known[cell] = value
         values[i] = value
     if first_word >= 0:
-        other = np.flatnonzero(~(np.isnan(values) | (values == 0) | (values == 1)))
+        other = np.flatnonzero(~(np.isnan(values) | np.isin(values, (0, 0.5, 1))))
         if len(other):
             raise DataError(
                 f"{table.where(first_word)}: {role} {cells[first_word]!r} of item "
                 f"{ids[first_word]!r} in a column that also holds {cells[other[0]]!r} "
                 f"({table.where(int(other[0]))}); use words or numbers, not both"
             )
+        if any(word in _PAIRWISE for word in map(str.lower, map(str.strip, known))):
+            table.notes.append(TableCode.PAIRWISE(column=column))
     return values
 
 
@@ -477,7 +581,7 @@ def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever 
     if isinstance(cell, int | float):
         return (float(cell) if not abs(cell) > sys.float_info.max else None), False
     if isinstance(cell, str):
-        text = cell.strip().lower()
+        text = reply_text(cell).lower() if "<" in cell or "`" in cell else cell.strip().lower()
         if text in _MISSING:
             return math.nan, False
         if text in _WORDS:
@@ -495,18 +599,23 @@ def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever 
 
 def holds_scores(table: Table, column: str) -> bool:
     """Whether a column holds numbers, some perhaps missing."""
-    some = False
-    for cell in table.columns[column]:
-        if cell is None or (isinstance(cell, str) and cell.strip().lower() in ("", "nan")):
-            continue
-        if isinstance(cell, bool):
-            return False
-        try:
-            value = float(cell)
-        except (TypeError, ValueError, OverflowError):
-            return False
-        some = some or not math.isnan(value)
-    return some
+    values = _numbers([cell for cell in table.columns[column] if cell is not None])
+    return values is not None and not np.isnan(values).all()
+
+
+def score_columns(source: Any, *, taken: Collection[str | None] = ()) -> list[str]:  # noqa: ANN401
+    """Return the columns that hold numbers and by their name may be scores.
+
+    Parameters
+    ----------
+    taken : collection of str
+        Columns that are something else.
+    """
+    table = read_table(
+        source,
+        lambda names: [n for n in names if n not in taken and _plain_name(n) not in _NO_SCORES],
+    )
+    return [name for name in table.columns if holds_scores(table, name)]
 
 
 def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> list[str]:
@@ -567,23 +676,61 @@ def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
 # Which column holds what, where the caller does not say.
 
 
+_QUERY_IDS = ("query_id", "qid", "question_id", "topic", "topic_id")
+_ANSWERS = ("answer", "response", "output", "prediction", "generated_answer", "actual_output")
+_REFERENCES = (
+    "reference", "references", "reference_answer", "golden_answer", "gold_answer", "ground_truth",
+    "expected_answer", "expected", "expected_output",
+)  # fmt: skip
 _ALIASES = {
     "human": (
         "human", "human_label", "human_score", "human_grade", "human_rating", "human_value",
-        "human_verdict", "human_judgment", "human_judgement", "human_mean", "y", "gold",
-        "gold_label", "gold_score", "label", "annotation", "expert", "expert_label", "acceptable",
+        "human_verdict", "human_judgment", "human_judgement", "human_mean", "human_preference",
+        "human_winner", "y", "gold", "gold_label", "gold_score", "label", "annotation", "expert",
+        "expert_label", "acceptable",
     ),
     "judge": (
         "judge", "judge_label", "judge_score", "judge_grade", "judge_rating", "judge_value",
-        "judge_verdict", "judge_mean", "yhat", "llm", "llm_label", "llm_score", "llm_grade",
-        "llm_rating", "llm_judge", "llm_verdict", "model_score",
+        "judge_verdict", "judge_mean", "judge_preference", "judge_winner", "yhat", "llm",
+        "llm_label", "llm_score", "llm_grade", "llm_rating", "llm_judge", "llm_verdict",
+        "model_score",
     ),
     "id": ("id", "item_id", "sample_id", "example_id", "uid"),
-    "query_id": ("query_id", "qid", "question_id", "topic", "topic_id"),
+    "query_id": _QUERY_IDS,
     "doc_id": ("doc_id", "docid", "docno", "corpus_id", "passage_id", "pid", "document_id"),
     "group": ("group",),
-    "cluster": ("cluster", "query_id", "qid", "question_id", "topic", "topic_id"),
+    "cluster": ("cluster", *_QUERY_IDS),
+    "length": (
+        "length", "n_words", "n_chars", "answer", "response", "output", "text", "passage",
+    ),
+    "swapped": ("judge_swapped",),
+    "question": (
+        "question_id", "query_id", "qid", "question", "user_input", "query", "prompt", "input",
+    ),
+    "question_text": ("question", "query", "user_input", "prompt", "input"),
+    "system": ("system", "system_name", "model", "generator"),
+    "answer": _ANSWERS,
+    "answer_text": _ANSWERS,
+    "reference": _REFERENCES,
+    "reference_text": (*_REFERENCES, "answers"),
+    "correct": (
+        "correct", "is_correct", "human_correct", "human_verdict", "human", "human_label", "label",
+    ),
+    "side": ("side",),
+    "style": ("style",),
+    "text": ("text",),
 }  # fmt: skip
+# What holds no scores: other roles, fields of samples, and what pandas calls its index.
+_NO_SCORES = frozenset(chain(
+    ("", "index", "unnamed_0", "contexts", "retrieved_contexts", "reference_contexts",
+     "retrieved_context_ids", "reference_context_ids", "multi_responses", "rubrics",
+     "persona_name", "query_style", "query_length", "synthesizer_name"),
+    *(_ALIASES[role] for role in ("id", "cluster", "doc_id", "group", "length", "question",
+      "answer", "reference")),
+    ("human",),
+))  # fmt: skip
+# Roles for which the first usual name that is there counts: others may well stand beside it.
+_FIRST = ("cluster", "length", "question", "question_text", "answer_text", "reference_text")
 
 
 def _plain_name(name: str) -> str:
@@ -603,8 +750,7 @@ def find_column(
     Parameters
     ----------
     role : str
-        ``"human"``, ``"judge"``, ``"id"``, ``"query_id"``, ``"doc_id"``, ``"group"`` or
-        ``"cluster"``.
+        Such as ``"human"``, ``"judge"``, ``"id"``, ``"cluster"``, ``"answer"`` or ``"style"``.
     given : str or None
         What the caller said; it must exist. ``"none"``: rows of one query are no cluster, which
         they are taken for otherwise.
@@ -624,20 +770,59 @@ def find_column(
     if given is not None:
         if role == "cluster" and given == "none" and given not in names:
             return None
-        if given not in names:
-            raise DataError(f"{path} has no column {given!r}; its columns are {', '.join(names)}")
+        require_columns(names, (given,), path)
         return given
     aliases = _ALIASES[role]
     found = sorted(
         (n for n in names if n not in taken and _plain_name(n) in aliases),
         key=lambda n: aliases.index(_plain_name(n)),
     )
-    if len(found) > 1 and _plain_name(found[0]) != role and role != "cluster":
+    if len(found) > 1 and _plain_name(found[0]) != role and role not in _FIRST:
         raise DataError(
             f"{path}: columns {' and '.join(map(repr, found))} could all be the {role} column; "
-            f"say which with {role}=…"
+            f"call the right one {aliases[0]!r}, or say which with {role}=…"
         )
     return found[0] if found else None
+
+
+def find_columns(
+    names: Sequence[str],
+    roles: Mapping[str, str | None],
+    *,
+    path: str,
+    taken: Collection[str | None] = (),
+    needed: Collection[str] = (),
+) -> dict[str, str | None]:
+    """Find the columns of several roles, each with what the caller said of it.
+
+    Raises
+    ------
+    DataError
+        As :func:`find_column`, and if a column that is needed is not there.
+    """
+    taken = {*taken, *roles.values()}
+    found = {
+        role: find_column(names, role, given=given, path=path, taken=taken)
+        for role, given in roles.items()
+    }
+    if lacking := [role for role in needed if found[role] is None]:
+        plain = [role.removesuffix("_text") for role in lacking]
+        usual = "; ".join(", ".join(_ALIASES[role][:6]) for role in lacking)
+        raise DataError(
+            f"{path}: no column is recognised as {' or '.join(plain)}; its columns are "
+            f"{', '.join(names)}; name the column with {' and '.join(f'{r}=…' for r in plain)}, or "
+            f"as is usual: {usual}"
+        )
+    return found
+
+
+def require_columns(names: Sequence[str], wanted: Iterable[str], path: str) -> None:
+    """Raise if one of the columns is not there."""
+    if lacking := [name for name in wanted if name not in names]:
+        raise DataError(
+            f"{path} has no column {', '.join(map(repr, lacking))}; its columns are "
+            f"{', '.join(names)}"
+        )
 
 
 def find_ids(
@@ -646,16 +831,21 @@ def find_ids(
     given: str | Sequence[str] | None,
     path: str,
     taken: Collection[str | None] = (),
+    needed: bool = False,
 ) -> tuple[str, ...]:
     """Find the id column, or the query and document columns that identify an item together.
 
     A column of ``taken`` (:func:`find_column`) alone identifies nothing: the question, named as
     the cluster, may recur.
+
+    Raises
+    ------
+    DataError
+        As :func:`find_column`, and if ids are needed and no column has them.
     """
     if given is not None:
         wanted = (given,) if isinstance(given, str) else tuple(given)
-        for name in wanted:
-            find_column(names, "id", given=name, path=path)
+        require_columns(names, wanted, path)
         return wanted
     single = find_column(names, "id", given=None, path=path, taken=taken)
     if single is not None:
@@ -665,44 +855,13 @@ def find_ids(
         for role in ("query_id", "doc_id")
         if (found := find_column(names, role, given=None, path=path)) is not None
     )
-    return () if len(pair) == 1 and pair[0] in taken else pair
-
-
-# Tables of any form, JSON arrays of objects included.
-
-
-def read_any_table(path: PathLike, choose: Chooser) -> Table:
-    """Read a table as :func:`~rag_sourcebias.intake.tables.read_table`, or a JSON array of objects.
-
-    Raises
-    ------
-    DataError
-        As :func:`~rag_sourcebias.intake.tables.read_table`, and if an array holds something else.
-    """
-    name = os.fspath(path)
-    if Path(path).suffix in _PARQUET or not _is_array(Path(path)):
-        return read_table(path, choose)
-    rows = read_json(path, "a JSON array of objects")
-    if not rows:
-        raise DataError(f"{name} holds an empty array; at least one record is needed")
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict):
-            raise DataError(f"{name}: record {number} is {row!r:.80}; expected an object")
-    names = tuple(dict.fromkeys(key for row in rows for key in row))
-    return Table(
-        path=name,
-        names=names,
-        lines=range(1, len(rows) + 1),
-        columns={column: [row.get(column) for row in rows] for column in choose(names)},
-        unit=" record ",
-    )
-
-
-def _is_array(path: Path) -> bool:
-    with sound(path, "a table or a JSON array"), open_bytes(path) as stream:
-        # the first bracket stands in these bytes
-        start = stream.read(4_096).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return start.startswith(b"[")
+    ids = () if len(pair) == 1 and pair[0] in taken else pair
+    if needed and not ids:
+        raise DataError(
+            f"{path}: no column is recognised as id, without which labels and items cannot be "
+            f"joined; its columns are {', '.join(names)}; name the column with id=…"
+        )
+    return ids
 
 
 # Clusters of queries: topics, paraphrase groups, user sessions.
@@ -727,23 +886,22 @@ def read_clusters(
         If a column is missing, a value is empty, or a query is named twice.
     """
 
-    def choose(names: tuple[str, ...]) -> tuple[str, ...]:
-        others = [name for name in names if name != cluster]
-        found = find_column(others, "query_id", given=query, path=os.fspath(path))
-        if found is None and len(names) == 2 and cluster in names and cluster != "cluster":
-            found = others[0]
-        for name, role in ((found, "query_id"), (cluster if cluster in names else None, cluster)):
-            if name is None:
-                raise DataError(f"{path} has no column {role}; it has {list(names)}")
-        return str(found), cluster
+    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
+        require_columns(names, (cluster,), name)
+        others = [column for column in names if column != cluster]
+        if query is None and len(others) == 1 and cluster != "cluster":
+            return {"query_id": others[0], "cluster": cluster}
+        found = find_columns(others, {"query_id": query}, path=name, needed=("query_id",))
+        return {**found, "cluster": cluster}
 
+    name = os.fspath(path)
     table = read_table(path, choose)
+    rows = zip(
+        *(names_of(table, str(table.roles[role]), role=role) for role in ("query_id", "cluster")),
+        strict=True,
+    )
     clusters: dict[str, str] = {}
-    for row, cells in enumerate(zip(*table.columns.values(), strict=True)):
-        for name, value in zip(table.columns, cells, strict=True):
-            if value is None or not str(value).strip():
-                raise DataError(f"{table.where(row)}: {name} is empty; give each query a cluster")
-        query_id, group = map(str, cells)
+    for row, (query_id, group) in enumerate(rows):
         if query_id in clusters:
             raise DataError(f"{table.where(row)}: query {query_id!r} is named twice")
         clusters[query_id] = group

@@ -812,6 +812,7 @@ def _crc_warning(config: JudgedConfig) -> tuple[str, ...]:
 
 
 def _warnings(items: JudgedItems, missing: Missing) -> Iterator[str]:
+    yield from map(str, items.notes)
     if items.n_judge_missing:
         first = items.ids[int(np.flatnonzero(~items.judged)[0])]
         treated = (

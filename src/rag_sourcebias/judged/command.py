@@ -22,7 +22,7 @@ from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.judgments import read_qrels, read_tags
 from rag_sourcebias.intake.rankings import read_run, read_systems
-from rag_sourcebias.intake.tables import Table, find_column, find_ids, ids_of, read_table
+from rag_sourcebias.intake.tables import Table, find_columns, find_ids, ids_of, read_table
 from rag_sourcebias.io.files import read_lines, sound, write_atomic
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
@@ -137,9 +137,6 @@ IdColumns = Annotated[
 ]
 HumanColumn = Annotated[
     str | None, typer.Option("--human", help="Human label.", rich_help_panel=_COLUMNS)
-]
-JudgeColumn = Annotated[
-    str | None, typer.Option("--judge", help="Judge value.", rich_help_panel=_COLUMNS)
 ]
 JudgeColumns = Annotated[
     list[str] | None,
@@ -646,14 +643,7 @@ def interval(
 # What a judge is asked about: pairs of rankings, or answers of a file.
 
 
-_NAMES = {
-    "question": ("question", "query", "user_input", "prompt", "input"),
-    "reference": (
-        "reference", "references", "reference_answer", "golden_answer", "gold_answer",
-        "ground_truth", "expected", "expected_answer", "answers",
-    ),
-    "answer": ("answer", "response", "output", "prediction", "generated_answer"),
-}  # fmt: skip
+_ASKED = ("question", "reference", "answer")
 _KEPT = ("human", "group", "cluster")
 
 
@@ -732,34 +722,18 @@ def read_answers(
         ``cluster``, where it was named.
     """
     name = str(path)
-    found: dict[str, str] = {}
-    id_columns: tuple[str, ...] = ()
 
-    def choose(names: tuple[str, ...]) -> list[str]:
-        nonlocal id_columns
+    def choose(names: tuple[str, ...]) -> dict[str, Any]:
         taken = {*(id or ()), *columns.values()}
-        id_columns = find_ids(names, given=id, path=name, taken=taken)
-        free = [n for n in names if n not in taken]
-        for role in (*_NAMES, *_KEPT):
-            given = columns.get(role)
-            column = (
-                find_column(names, role, given=given, path=name, taken=taken)
-                if given is not None or role in _KEPT
-                else next((n for k in _NAMES[role] for n in free if n.lower() == k), None)
-            )
-            if column is not None:
-                found[role] = column
-        lacking = [role for role in _NAMES if role not in found]
-        if lacking:
-            raise DataError(
-                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
-                f"{', '.join(names)}; name it with --{lacking[0]}"
-            )
-        return list(dict.fromkeys([*found.values(), *id_columns]))
+        asked = {f"{role}_text": columns.get(role) for role in _ASKED}
+        kept = {role: columns.get(role) for role in _KEPT}
+        found = find_columns(names, asked | kept, path=name, taken=taken, needed=asked)
+        return {**found, "id": find_ids(names, given=id, path=name, taken=taken)}
 
     table = read_table(path, choose)
-    ids = [i.replace("\t", "/") for i in ids_of(table, id_columns)]
-    texts = {role: _texts(table, found[role], role, ids) for role in _NAMES}
+    roles: Mapping[str, Any] = table.roles
+    ids = [i.replace("\t", "/") for i in ids_of(table, roles["id"])]
+    texts = {role: _texts(table, roles[f"{role}_text"], role, ids) for role in _ASKED}
     items = [
         JudgeItem.correctness(
             query_id=item_id, doc_id="answer", question=q[0], reference=r, answer=" / ".join(a)
@@ -770,7 +744,7 @@ def read_answers(
     ]
     return items, {
         "id": ids,
-        **{role: table.columns[found[role]] for role in _KEPT if role in found},
+        **{role: table.columns[roles[role]] for role in _KEPT if roles[role]},
     }
 
 
@@ -1162,7 +1136,7 @@ def grade(
     if file is None:
         items = rankings.items(sample)[:limit]
     else:
-        named = {name: getattr(answers, name) for name in (*_NAMES, *_KEPT)}
+        named = {name: getattr(answers, name) for name in (*_ASKED, *_KEPT)}
         items, kept = read_answers(file, id=answers.id, columns=named)
         items, kept = items[:limit], {name: column[:limit] for name, column in kept.items()}
     kind = CorrectnessJudge if file is not None else RelevanceJudge
@@ -1216,11 +1190,7 @@ def audit(
         bool,
         typer.Option("--sample", help="Use the bundled sample: answers judged by lexical match."),
     ] = False,
-    id_column: IdColumns = None,
-    human: HumanColumn = None,
-    judge: JudgeColumn = None,
-    group: GroupColumn = None,
-    cluster: ClusterColumn = None,
+    columns: Columns,
     length: Annotated[
         str | None,
         typer.Option(
@@ -1289,14 +1259,13 @@ def audit(
         if against is not None:
             if judge_name or length or swapped or output:
                 raise DataError("--against compares judge values only: leave the other columns out")
-            _drift(against, path, id=id_column, judge=judge, margin=margin, level=confidence_level)
+            _drift(against, path, columns, margin=margin, level=confidence_level)
             return
         if margin is not None:
             raise DataError("--margin goes with --against")
         items, bias = read_audited_items(
-            path, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
-            length=length, swapped=swapped, judge_name=judge_name,
-        )  # fmt: skip
+            path, length=length, swapped=swapped, judge_name=judge_name, **asdict(columns)
+        )
     if judge_name is not None and items.groups is None:
         raise DataError("--judge-name is held against groups; name their column with --group")
     found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
@@ -1308,21 +1277,20 @@ def audit(
     if json == "-":
         print_json(found.to_dict())
     else:
-        say("\n".join(found.lines()))
+        say("\n".join((*map(str, items.notes), *found.lines())))
 
 
 def _drift(
     anchors: Path,
     file: Path,
+    columns: Columns,
     *,
-    id: Sequence[str] | None,
-    judge: str | None,
     margin: float | None,
     level: float,
 ) -> None:
     """Tell whether a judge still judges as it did."""
     kept = read_anchor_set(anchors)
-    items = read_judged_items(file, id=id, judge=judge, require_human=False)
+    items = read_judged_items(file, require_human=False, **asdict(columns))
     values = dict(zip(items.ids, items.judge.tolist(), strict=True))
     check = check_drift(kept, values, margin=margin, confidence_level=level)
     say(str(check))
@@ -1576,7 +1544,7 @@ def _plan_items(
             "items are planned for a width: give --half-width, how narrow the interval should be; "
             "or draw -n of them with --output"
         )
-    items = read_judged_items(file, id=columns.id, human=columns.human, judge=columns.judge)
+    items = read_judged_items(file, **asdict(columns))
     both = items.labeled & items.judged
     found = plan_item_labels(
         items.human[both],
@@ -1589,7 +1557,7 @@ def _plan_items(
     more = ("items of one cluster depend on each other: more are needed",) * (
         items.clusters is not None and len(set(items.clusters)) < len(items)
     )
-    _say(str(found), (*found.assumptions, *more))
+    _say(str(found), (*map(str, items.notes), *found.assumptions, *more))
 
 
 @dataclass(frozen=True, kw_only=True)

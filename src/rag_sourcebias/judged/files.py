@@ -1,12 +1,10 @@
 """Files of judged evaluations: items, label distributions, ragas results."""
 
-import csv
-import io
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import resources
@@ -20,30 +18,35 @@ from rag_sourcebias.core.completions import JudgedItems, Judgments
 from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.tables import (
-    Chooser,
     Table,
     find_column,
+    find_columns,
     find_ids,
-    holds_scores,
     ids_of,
     names_of,
     numbers_of,
     read_table,
-    table_of,
+    record_text,
+    require_columns,
+    score_columns,
+    table_name,
     unescaped,
+    values_of,
 )
 from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.judged.judge_audit import BiasColumns
 
-# Readers of judged data: human and judge values of items, in one file or in two.
+# Readers of judged data: human and judge values of items, in one table or in two.
 
 
 _Ids = str | Sequence[str] | None
+_Given = Mapping[str, Any]  # the column, or columns, that the caller named for each role
+_Roles = dict[str, Any]
 _FACTORS = {"group": "groups", "cluster": "clusters"}
 
 
 def read_judged_items(
-    path: PathLike,
+    source: Any,  # noqa: ANN401 - whatever a user has
     *,
     id: _Ids = None,
     human: str | None = None,
@@ -56,8 +59,8 @@ def read_judged_items(
 
     Parameters
     ----------
-    path : path
-        CSV, TSV or JSON lines (plain or ``.gz``), or Parquet.
+    source : path, frame, list of dicts, dict of lists or result of ragas or deepeval
+        A path is of CSV, TSV, JSON or JSON lines (plain or ``.gz``), or Parquet.
     id, human, judge, group, cluster : str or None
         Column names. Where None, the usual names are looked for (``id``, ``human``,
         ``human_label``, ``judge``, ``judge_score``, …; ``group`` only under this
@@ -68,14 +71,15 @@ def read_judged_items(
         Several ``judge`` columns are several judges, or votes of one
         (:meth:`~rag_sourcebias.core.completions.JudgedItems.of_judges`).
     require_human : bool
-        False accepts a file without a human column: every item is then unlabelled.
+        False accepts a table without a human column: every item is then unlabelled.
 
     Returns
     -------
     JudgedItems
-        In the order of the file. An empty human cell (also ``-``, ``NA``, ``null``) is an
-        unlabelled item, an empty judge cell one the judge failed on. true/false, yes/no,
-        correct/incorrect, pass/fail count as 1/0.
+        In the order of the table. An empty human cell (also ``-``, ``NA``, ``null``) is an
+        unlabelled item, an empty judge cell one the judge failed on; so is a value such as -1 or
+        99 that lies apart from all others. true/false, yes/no, correct/incorrect, pass/fail count
+        as 1/0, A/B/tie as 1/0/½.
 
     Raises
     ------
@@ -86,120 +90,19 @@ def read_judged_items(
         If a Parquet file is given and pyarrow is not installed.
     """
     return _read_items(
-        partial(read_table, path),
-        os.fspath(path),
+        source,
         id,
-        human=human,
-        judge=judge,
-        factors={"group": group, "cluster": cluster},
-        require_human=require_human,
+        {"human": human, "judge": judge, "group": group, "cluster": cluster},
+        needed=("human", "judge") if require_human else ("judge",),
     )[0]
 
 
-def judged_items_of(
-    columns: Mapping[str, Sequence[Any]],
-    name: str,
+def read_audited_items(
+    source: Any,  # noqa: ANN401
     *,
     id: _Ids = None,
     human: str | None = None,
     judge: str | Sequence[str] | None = None,
-    group: str | None = None,
-    cluster: str | None = None,
-) -> JudgedItems:
-    """Take items from columns in memory, as :func:`read_judged_items` does from a file."""
-    return _read_items(
-        partial(table_of, columns, name),
-        name,
-        id,
-        human=human,
-        judge=judge,
-        factors={"group": group, "cluster": cluster},
-    )[0]
-
-
-def _read_items(
-    read: Callable[[Chooser], Table],
-    name: str,
-    id: _Ids,
-    *,
-    human: str | None,
-    judge: str | Sequence[str] | None,
-    factors: Mapping[str, str | None],
-    require_human: bool = True,
-    also: Mapping[str, tuple[str | None, tuple[str, ...]]] = MappingProxyType({}),
-) -> tuple[JudgedItems, dict[str, tuple[Table, str]]]:
-    """Read items and, by role, further columns: those named, or the first of their usual names."""
-    named = {role: str(column) for role, column in factors.items() if column}
-    found: dict[str, str | None] = {}
-    further: dict[str, str] = {}
-    id_columns: tuple[str, ...] = ()
-    judges = _judge_names(judge)
-
-    def choose(names: tuple[str, ...]) -> list[str]:
-        nonlocal id_columns
-        taken: set[str | None] = {*_listed(id), *named.values()}
-        found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
-        for other in judges[1:]:
-            find_column(names, "judge", given=other, path=name)
-        found["judge"] = find_column(
-            names, "judge", given=judges[0] if judges else None, path=name, taken=taken
-        )
-        _require(found, ("human", "judge") if require_human else ("judge",), names, path=name)
-        taken |= {human, *judges}
-        id_columns = find_ids(names, given=id, path=name, taken=taken)
-        found.update(
-            (role, find_column(names, role, given=named.get(role), path=name, taken=taken))
-            for role in _FACTORS
-        )
-        if id is None and id_columns == (found["cluster"],) and found["group"]:
-            id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
-        taken |= {*found.values(), *id_columns}
-        for role, (column, usual) in also.items():
-            if column is not None:
-                further[role] = str(find_column(names, role, given=column, path=name))
-            elif free := [n for n in usual if n in names and n not in taken]:
-                further[role] = free[0]
-        chosen = (*found.values(), *judges, *id_columns, *further.values())
-        return list(dict.fromkeys(filter(None, chosen)))
-
-    table = read(choose)
-    judges = judges or (str(found["judge"]),)
-    if found["human"] in judges:
-        raise DataError(f"{name}: column {found['human']!r} cannot be both human and judge")
-    ids = ids_of(table, id_columns)
-    labels = np.full(len(ids), np.nan)
-    if found["human"] is not None:
-        labels = numbers_of(table, found["human"], role="human label", ids=ids)
-    items = JudgedItems.of_judges(
-        ids=tuple(ids),
-        human=labels,
-        judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
-        **_factors(table, found, named),
-    )
-    return items, {role: (table, column) for role, column in further.items()}
-
-
-def _require(
-    found: Mapping[str, str | None], roles: Sequence[str], names: tuple[str, ...], *, path: str
-) -> None:
-    """Raise when no column has one of these roles."""
-    if lacking := [role for role in roles if found[role] is None]:
-        raise DataError(
-            f"{path}: no column is recognised as {' or '.join(lacking)}; its columns are "
-            f"{', '.join(names)}; name the column with "
-            + " and ".join(f"{role}=…" for role in lacking)
-        )
-
-
-_TEXTS = ("answer", "response", "output", "text", "passage")
-
-
-def read_audited_items(
-    path: PathLike,
-    *,
-    id: _Ids = None,
-    human: str | None = None,
-    judge: str | None = None,
     group: str | None = None,
     cluster: str | None = None,
     length: str | None = None,
@@ -223,30 +126,99 @@ def read_audited_items(
     DataError
         As :func:`read_judged_items`, or if the family of ``judge_name`` is not known.
     """
-    items, found = _read_items(
-        partial(read_table, path),
-        os.fspath(path),
+    items, table = _read_items(
+        source,
         id,
-        human=human,
-        judge=judge,
-        factors={"group": group, "cluster": cluster},
-        also={
-            "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
-            "swapped": (swapped, ("judge_swapped",)),
-        },
+        {"human": human, "judge": judge, "group": group, "cluster": cluster},
+        also={"length": length, "swapped": swapped},
     )
-    values = {
-        role: _lengths(*place, list(items.ids))
-        if role == "length"
-        else numbers_of(*place, role=f"{role} judge value", ids=list(items.ids))
-        for role, place in found.items()
+    ids = list(items.ids)
+    lengths, again = table.roles["length"], table.roles["swapped"]
+    return items, BiasColumns(
+        judge_name=judge_name,
+        length=None if lengths is None else _lengths(table, str(lengths), ids),
+        swapped=None
+        if again is None
+        else values_of(table, str(again), role="swapped judge value", ids=ids),
+    )
+
+
+def _read_items(
+    source: Any,  # noqa: ANN401
+    id: _Ids,
+    given: _Given,
+    *,
+    needed: Sequence[str] = ("human", "judge"),
+    also: Mapping[str, str | None] = MappingProxyType({}),
+) -> tuple[JudgedItems, Table]:
+    """Read items, and the table with further columns: those named, or of usual names."""
+    choose = partial(
+        _item_columns, path=table_name(source), id=id, given=given, needed=needed, also=also
+    )
+    table = read_table(source, choose)
+    ids = ids_of(table, _listed(table.roles["id"]))
+    human = table.roles["human"]
+    labels = np.full(len(ids), np.nan)
+    if human is not None:
+        labels = values_of(table, str(human), role="human label", ids=ids)
+    return _items(table, ids, labels, given), table
+
+
+def _item_columns(
+    names: tuple[str, ...],
+    *,
+    path: str,
+    id: _Ids,
+    given: _Given,
+    needed: Sequence[str],
+    also: Mapping[str, str | None],
+) -> _Roles:
+    """Return the columns of items by role: those of people and judges before ids and factors."""
+    judges = _listed(given["judge"])
+    if twice := [name for i, name in enumerate(judges) if name in judges[:i]]:
+        raise DataError(f"judge column {twice[0]!r} is named twice; name each judge once")
+    require_columns(names, judges, path)
+    factors = {role: given[role] for role in _FACTORS}
+    taken = {*_listed(id), *factors.values()}
+    values = {"human": given["human"], "judge": judges[0] if judges else None}
+    found = find_columns(names, values, path=path, taken=taken, needed=needed)
+    taken |= {given["human"], *judges}
+    ids = find_ids(names, given=id, path=path, taken=taken)
+    found |= find_columns(names, factors, path=path, taken=taken)
+    if id is None and ids == (found["cluster"],) and found["group"]:
+        ids = (*ids, found["group"])  # each system's row of a query is an item
+    free = {*found.values(), *ids}
+    found |= {
+        role: find_column(names, role, given=column, path=path, taken=taken | free)
+        for role, column in also.items()
     }
-    return items, BiasColumns(judge_name=judge_name, **values)
+    judges = judges or _listed(found["judge"])
+    if found["human"] in judges:
+        raise DataError(f"{path}: column {found['human']!r} cannot be both human and judge")
+    return {**found, "judge": judges, "id": ids}
+
+
+def _items(table: Table, ids: list[str], labels: FloatArray, given: _Given) -> JudgedItems:
+    """Return items with the labels, and the judges and factors of a table."""
+    judges = {
+        name: values_of(table, name, role="judge value", ids=ids)
+        for name in _listed(table.roles["judge"])
+    }
+    factors = {
+        field: tuple(names_of(table, str(column), role=role, shown=True))
+        for role, field in _FACTORS.items()
+        # an empty column that only has a usual name is none
+        if (column := table.roles[role]) is not None
+        and (given[role] or any(str(c or "").strip() for c in table.columns[str(column)]))
+    }
+    return JudgedItems.of_judges(
+        ids=tuple(ids), human=labels, judges=judges, notes=tuple(table.notes), **factors
+    )
 
 
 def _lengths(table: Table, column: str, ids: list[str]) -> FloatArray:
     """Numbers as they are, texts as their characters; an answer may be a number."""
-    if column not in _TEXTS:
+    if column not in ("answer", "response", "output", "text", "passage"):
         with suppress(DataError):
             return numbers_of(table, column, role="length", ids=ids)
     return np.array(
@@ -254,33 +226,13 @@ def _lengths(table: Table, column: str, ids: list[str]) -> FloatArray:
     )
 
 
-def _judge_names(judge: str | Sequence[str] | None) -> tuple[str, ...]:
-    names = (judge,) if isinstance(judge, str) else tuple(judge or ())
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise DataError(f"judge column {twice!r} is named twice; name each judge once")
-    return names
-
-
-def _listed(id: _Ids) -> Sequence[str]:
-    return [id] if isinstance(id, str) else id or ()
-
-
-def _factors(
-    table: Table, found: dict[str, str | None], given: Mapping[str, str | None]
-) -> dict[str, Any]:
-    """Read the factors; an empty column that only has a usual name is none."""
-    return {
-        field: tuple(names_of(table, column, role=role, shown=True))
-        for role, field in _FACTORS.items()
-        if (column := found.get(role)) is not None
-        and (given.get(role) or any(str(c or "").strip() for c in table.columns[column]))
-    }
+def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def join_judged(
-    human_path: PathLike,
-    judge_path: PathLike,
+    human_source: Any,  # noqa: ANN401
+    judge_source: Any,  # noqa: ANN401
     *,
     id: _Ids = None,
     human: str | None = None,
@@ -288,41 +240,39 @@ def join_judged(
     group: str | None = None,
     cluster: str | None = None,
 ) -> JudgedItems:
-    """Join a file of human labels with a file of judge values by id.
+    """Join a table of human labels with a table of judge values by id.
 
     Parameters
     ----------
-    human_path, judge_path : path
-        As in :func:`read_judged_items`; both need an id column. The judge file lists every item,
-        and the groups and clusters.
+    human_source, judge_source : path, frame, list of dicts or dict of lists
+        As in :func:`read_judged_items`; both need an id column. That of the judge lists every
+        item, and the groups and clusters.
     id : str, sequence of str or None
-        Id column or columns, of the same name in both files.
+        Id column or columns, of the same name in both.
     human, judge : str or None
         Column names. Where None: the usual names, or else the only column that is not the id.
         ``judge`` may be several.
     group, cluster : str or None
-        Columns of the judge file, as in :func:`read_judged_items`.
+        Columns of the judge's table, as in :func:`read_judged_items`.
 
     Returns
     -------
     JudgedItems
-        In the order of the judge file.
+        In the order of the judge's table.
 
     Raises
     ------
     DataError
         As :func:`read_judged_items`, and if labelled items do not join (how many, which first).
     """
-    human_table, human_ids, (human_column,), _ = _values_by_id(
-        human_path, "human", () if human is None else (human,), id, {}
-    )
-    labels = numbers_of(human_table, human_column, role="human label", ids=human_ids)
-    factors = {"group": group, "cluster": cluster}
-    table, ids, columns, found = _values_by_id(
-        judge_path, "judge", _judge_names(judge), id, factors
-    )
-    judges = {name: numbers_of(table, name, role="judge value", ids=ids) for name in columns}
-
+    by_people = _values_by_id(human_source, "human", id, {"human": human})
+    human_ids = ids_of(by_people, _listed(by_people.roles["id"]))
+    (column,) = _listed(by_people.roles["human"])
+    labels = values_of(by_people, column, role="human label", ids=human_ids)
+    given = {"judge": judge, "group": group, "cluster": cluster}
+    table = _values_by_id(judge_source, "judge", id, given)
+    table.notes.extend(by_people.notes)
+    ids = ids_of(table, _listed(table.roles["id"]))
     row_of = {name: i for i, name in enumerate(ids)}
     labeled = np.flatnonzero(~np.isnan(labels))
     place = np.array([_row(row_of, human_ids[i]) for i in labeled], dtype=np.int64)
@@ -331,14 +281,12 @@ def join_judged(
         first = int(lost[0])
         raise DataError(
             f"{len(lost)} of {len(labeled)} labelled items are not in {table.path}, first "
-            f"{human_ids[first]!r} ({human_table.where(first)}); ids there look like {ids[0]!r}; "
+            f"{human_ids[first]!r} ({by_people.where(first)}); ids there look like {ids[0]!r}; "
             "every labelled item needs a judge value"
         )
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
-    return JudgedItems.of_judges(
-        ids=tuple(ids), human=joined, judges=judges, **_factors(table, found, factors)
-    )
+    return _items(table, ids, joined, given)
 
 
 def _row(row_of: Mapping[str, int], name: str) -> int:
@@ -348,52 +296,24 @@ def _row(row_of: Mapping[str, int], name: str) -> int:
     return row_of.get("\t".join(unescaped(part) for part in name.split("\t")), -1)
 
 
-def _values_by_id(
-    path: PathLike,
-    role: str,
-    given: tuple[str, ...],
-    id_given: _Ids,
-    factors: dict[str, str | None],
-) -> tuple[Table, list[str], tuple[str, ...], dict[str, str | None]]:
-    """Read a file with ids and values of each id, in one column or those given."""
-    name = os.fspath(path)
-    found: dict[str, str | None] = {}
-    id_columns: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
+def _values_by_id(source: Any, role: str, id: _Ids, given: _Given) -> Table:  # noqa: ANN401
+    """Read ids, factors and values: those named, of usual names, or the only column left."""
+    path = table_name(source)
 
-    def choose(names: tuple[str, ...]) -> list[str]:
-        nonlocal id_columns, values
-        id_columns = find_ids(names, given=id_given, path=name)
-        if not id_columns:
-            raise DataError(
-                f"{name}: no column is recognised as id, and two files can only be joined by id; "
-                f"its columns are {', '.join(names)}; name the column with id=…"
-            )
-        named = {*id_columns, *given}
-        found.update(
-            (factor, find_column(names, factor, given=column, path=name, taken=named))
-            for factor, column in factors.items()
-        )
-        taken = {*id_columns, *found.values()}
-        values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
-        return list(dict.fromkeys([*id_columns, *values, *(c for c in found.values() if c)]))
+    def choose(names: tuple[str, ...]) -> _Roles:
+        values = _listed(given[role])
+        require_columns(names, values, path)
+        ids = find_ids(names, given=id, path=path, needed=True)
+        factors = {factor: given[factor] for factor in _FACTORS if factor in given}
+        found = find_columns(names, factors, path=path, taken={*ids, *values})
+        taken = {*ids, *found.values()}
+        rest = [name for name in names if name not in taken]
+        if not values and len(rest) > 1:
+            found |= find_columns(names, {role: None}, path=path, taken=taken, needed=(role,))
+            rest = [str(found[role])]
+        return {**found, "id": ids, role: values or rest}
 
-    table = read_table(path, choose)
-    return table, ids_of(table, id_columns), values, found
-
-
-def _value_column(
-    names: tuple[str, ...], role: str, given: str | None, taken: Collection[str | None], path: str
-) -> str:
-    rest = [n for n in names if n not in taken]
-    column = find_column(names, role, given=given, path=path, taken=taken)
-    column = rest[0] if column is None and len(rest) == 1 else column
-    if column is None:
-        raise DataError(
-            f"{path}: no column is recognised as {role}; its columns are {', '.join(names)}; "
-            f"name the column with {role}=…"
-        )
-    return column
+    return read_table(source, choose)
 
 
 # The judged sample that comes with the package.
@@ -521,10 +441,7 @@ def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> 
         raise DataError(
             f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
         )
-    query, doc = (
-        names_of(table, str(find_column(tuple(table.columns), r, given=None, path=name)), role=r)
-        for r in _PAIR
-    )
+    query, doc = (names_of(table, str(table.roles[role]), role=role) for role in _PAIR)
     totals = probs.sum(axis=1)
     good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
     bad = np.flatnonzero(~good)  # NaN counts as wrong
@@ -555,27 +472,23 @@ def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> 
     )
 
 
-def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]:
-    name = os.fspath(path)
-    form: list[str] = []
+def _read_rows(source: Any, n_grades: int | None) -> tuple[Table, FloatArray]:  # noqa: ANN401
+    name = table_name(source)
 
-    def choose(names: tuple[str, ...]) -> list[str]:
-        pair = [find_column(names, role, given=None, path=name) for role in _PAIR]
-        lacking = [r for r, c in zip(_PAIR, pair, strict=True) if c is None]
+    def choose(names: tuple[str, ...]) -> _Roles:
+        pair = find_columns(names, dict.fromkeys(_PAIR), path=name, needed=_PAIR)
         numbered = [f"p{i}" for i in range(len(names)) if f"p{i}" in names]
-        if len(numbered) > 1 and numbered[-1] == f"p{len(numbered) - 1}":
-            form.extend(numbered)
-        else:
-            form.extend([n for n in ("votes", "grade") if n in names][:1])
-        if lacking or not form:
-            lacking += [] if form else [f"labels ({_FORMS})"]
+        if not (len(numbered) > 1 and numbered[-1] == f"p{len(numbered) - 1}"):
+            numbered = [name for name in names if name in ("votes", "grade")][-1:]
+        if not numbered:
             raise DataError(
-                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
+                f"{name}: no column is recognised as labels ({_FORMS}); its columns are "
                 f"{', '.join(names)}"
             )
-        return [*(c for c in pair if c is not None), *form]
+        return {**pair, "labels": numbered}
 
-    table = read_table(path, choose)
+    table = read_table(source, choose)
+    form = _listed(table.roles["labels"])
     if form[0] == "p0":
         probs = np.empty((len(table), len(form)))
         for r, column in enumerate(form):
@@ -589,21 +502,12 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
 
 
 # What ragas writes, as judged items; ragas itself is not needed.
-# ``EvaluationResult.to_pandas()`` saved as CSV, JSON lines or Parquet, or the CSV of an
+# ``EvaluationResult`` or its ``to_pandas()``, as CSV, JSON or Parquet, or the CSV of an
 # ``@experiment``. A metric that failed is NaN there (an empty cell): it is kept as a judge
 # failure.
 
 
 _JOINED_BY = ("id", "item_id", "sample_id", "example_id", "user_input", "question")
-# Fields of ragas' samples, and columns that pandas adds for its index.
-_NOT_METRICS = frozenset(
-    {
-        *_JOINED_BY, "", "index", "unnamed: 0", "retrieved_contexts", "reference_contexts",
-        "retrieved_context_ids", "reference_context_ids", "response", "multi_responses",
-        "reference", "rubrics", "persona_name", "query_style", "query_length", "synthesizer_name",
-        "answer", "contexts", "ground_truth", "human", "group", "cluster",
-    }
-)  # fmt: skip
 
 
 class RagasItems(NamedTuple):
@@ -615,11 +519,11 @@ class RagasItems(NamedTuple):
 
 
 def read_ragas_result(
-    path: PathLike,
+    source: Any,  # noqa: ANN401
     *,
     metric: str | None = None,
     human_path: PathLike | None = None,
-    id: str | Sequence[str] | None = None,
+    id: _Ids = None,
     human: str | None = None,
     group: str | None = None,
     cluster: str | None = None,
@@ -628,13 +532,13 @@ def read_ragas_result(
 
     Parameters
     ----------
-    path : path
+    source : path, frame or ``EvaluationResult``
     metric : str or None
         Column of the scores. None takes the only column of numbers.
     human_path : path or None
         Human labels, joined by ``id``; where None, by the first of ``id``, ``sample_id``,
-        ``user_input`` or ``question`` that both files have. Without ``human_path`` the labels
-        are a column of the result.
+        ``user_input`` or ``question`` that both have. Without ``human_path`` the labels are a
+        column of the result.
     id, human, group, cluster : str or None
         Column names. Groups and clusters stand in the result.
 
@@ -645,9 +549,11 @@ def read_ragas_result(
         :func:`~rag_sourcebias.read_judged_items` and
         :func:`~rag_sourcebias.join_judged`.
     """
-    name = os.fspath(path)
-    names = read_table(path, lambda _: ()).names
-    found = _metric(path, names, metric, {human, *_listed(id), group, cluster})
+    name = table_name(source)
+    names = read_table(source, lambda _: ()).names
+    if metric is None:
+        metric = _only_metric(source, names, {human, *_listed(id), group, cluster})
+    require_columns(names, (metric,), name)
     if human_path is None:
         if find_column(names, "human", given=human, path=name) is None:
             raise DataError(
@@ -655,9 +561,9 @@ def read_ragas_result(
                 "it with human=…, or give the labels in a file of their own"
             )
         items = read_judged_items(
-            path, id=id or (), human=human, judge=found, group=group, cluster=cluster
+            source, id=id or (), human=human, judge=metric, group=group, cluster=cluster
         )
-        return RagasItems(items, found, "the row")
+        return RagasItems(items, metric, "the row")
     other = read_table(human_path, lambda _: ()).names
     shared = id or next((c for c in _JOINED_BY if c in names and c in other), None)
     if shared is None:
@@ -666,37 +572,27 @@ def read_ragas_result(
             f"({', '.join(other)}); give both the same id column"
         )
     items = join_judged(
-        human_path,
-        path,
-        id=shared,
-        human=human,
-        judge=found,
-        group=group,
-        cluster=cluster,
+        human_path, source, id=shared, human=human, judge=metric, group=group, cluster=cluster
     )
-    return RagasItems(items, found, shared if isinstance(shared, str) else " + ".join(shared))
+    return RagasItems(items, metric, " + ".join(_listed(shared)))
 
 
-def _metric(
-    path: PathLike, names: Sequence[str], given: str | None, taken: Collection[str | None]
+def _only_metric(
+    source: Any,  # noqa: ANN401
+    names: Sequence[str],
+    taken: Collection[str | None],
 ) -> str:
-    name = os.fspath(path)
-    if given is not None:
-        if given not in names:
-            raise DataError(f"{name} has no column {given!r}; its columns are {', '.join(names)}")
-        return given
-    rest = [n for n in names if n.lower() not in _NOT_METRICS and n not in taken]
-    table = read_table(path, lambda _: rest)
-    metrics = [n for n in rest if holds_scores(table, n)]
+    metrics = score_columns(source, taken=taken)
     if len(metrics) == 1:
         return metrics[0]
     if metrics:
         raise DataError(
-            f"{name} has scores of {len(metrics)} metrics; choose with metric=… out of "
-            f"{', '.join(metrics)}"
+            f"{table_name(source)} has scores of {len(metrics)} metrics; choose with metric=… out "
+            f"of {', '.join(metrics)}"
         )
     raise DataError(
-        f"{name} has no column of scores; its columns are {', '.join(names)}; name it with metric=…"
+        f"{table_name(source)} has no column of scores; its columns are {', '.join(names)}; name "
+        "it with metric=…"
     )
 
 
@@ -826,7 +722,7 @@ def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:
         cells = ["" if v is None else f"{v:.10g}" if isinstance(v, float) else str(v)
                  for v in row.values()]  # fmt: skip
         for line in (cells,) if i else ([*row], cells):
-            yield _tsv(path, line) if ending == ".tsv" else _csv(line)
+            yield _tsv(path, line) if ending == ".tsv" else record_text(line, "\n")
 
 
 def _tsv(path: PathLike, cells: Sequence[str]) -> str:
@@ -836,9 +732,3 @@ def _tsv(path: PathLike, cells: Sequence[str]) -> str:
             f"{path}: {bad!r} holds a tab or a line break, which TSV cannot; write .jsonl or .csv"
         )
     return "\t".join(cells) + "\n"
-
-
-def _csv(cells: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
-    return line.getvalue()

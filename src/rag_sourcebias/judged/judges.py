@@ -26,6 +26,7 @@ from rag_sourcebias.core.completions import (
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, require, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.intake.tables import reply_text
 from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
 
 # From what a judge wrote to a grade or a distribution over grades.
@@ -47,6 +48,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"(-|–|/|to\b|or\b|and\b|out of\b)\s*[\[(]?\w", re.IGNORECASE)
+_SHARE = re.compile(r"\W*(\d+)\s*(?:/|out of)\s*(\d+)\W*", re.IGNORECASE)  # 4/5 of grades to 5
 _TOLERANCE = 0.05  # rounding to one decimal of four numbers
 _PAIR = re.compile(r"[\"'\[(]*([^\s\"'\[\](){},:=]+)[\"'\])]*\s*[:=]\s*[\"']?([-+.\deE]+\s*%?)")
 
@@ -71,9 +73,13 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
     >>> [read_grade(text, labels) for text in ("**Relevance: [2]**", "3, as 1 is wrong", "2.5")]
     [2, 3, None]
     """
+    text = reply_text(text)
     cores = [_core(label) for label in labels]
     # a grade that stands first is the answer; what follows may mention others
     lead = _LEAD.match(text)
+    share = _SHARE.fullmatch(text, lead.end() if lead else 0)
+    if share and share[2] == cores[-1] and share[1] in cores:
+        return cores.index(share[1])
     first = re.compile(
         rf"[\W_]*?({_alternatives(cores)})(?=$|[\])*_\"'`.,;:!]*(\s|$))", re.IGNORECASE
     ).match(text, lead.end() if lead else 0)
@@ -101,6 +107,7 @@ def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
     -------
     float64 array of shape (len(labels),) or None
     """
+    text = reply_text(text)
     cores = [_core(label) for label in labels]
     pairs = _json_pairs(text)
     if pairs is None:

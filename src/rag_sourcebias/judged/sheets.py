@@ -22,7 +22,7 @@ from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.intake.tables import (
     Table,
-    find_column,
+    find_columns,
     find_ids,
     holds_scores,
     read_sheet_csv,
@@ -342,18 +342,10 @@ def read_shown_texts(
     """
     name = os.fspath(path)
     table = read_table(path, lambda names: names)
-    ids = find_ids(table.names, given=id, path=name)
-    if not ids:
-        raise DataError(
-            f"{name}: no column is recognised as id, and labels can only be brought back by id; "
-            f"its columns are {', '.join(table.names)}; name the column with id=…"
-        )
+    ids = find_ids(table.names, given=id, path=name, needed=True)
     judges = [judge] if isinstance(judge, str) else list(judge or ())
     roles = {"human": human, "group": group} | ({} if judges else {"judge": None})
-    left_out = {
-        *judges,
-        *(find_column(table.names, role, given=roles[role], path=name) for role in roles),
-    }
+    left_out = {*judges, *find_columns(table.names, roles, path=name).values()}
     shown = {
         column: table.columns[column]
         for column in table.names

@@ -26,8 +26,8 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.infer.texts import TextStatistic
-from rag_sourcebias.intake.tables import names_of, read_table
-from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
+from rag_sourcebias.intake.tables import Table, find_columns, names_of, read_table
+from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
 from rag_sourcebias.measure.relevance import check_cutoffs
 
@@ -650,9 +650,11 @@ def read_styled_texts(
         With file and line: neither layout, an id or a version twice, a value that is not text, a
         column or the text of every version missing.
     """
-    told = {role: name for role, name in (columns or {}).items() if name is not None}
-    records = not told and _is_records(path)
-    documents, texts = _collected(_records(path) if records else _rows(path, told))
+    table = read_table(path, lambda names: names)
+    given = {role: (columns or {}).get(role) for role in _COLUMNS}
+    found = find_columns(table.names, given, path=table.path)
+    records = "query" in table.names and not any(given.values()) and None in found.values()
+    documents, texts = _collected(_records(table) if records else _rows(table, found))
     try:
         return StyledTexts(
             query_ids=tuple(documents),
@@ -665,33 +667,22 @@ def read_styled_texts(
         raise DataError(f"{os.fspath(path)}: {error}") from error
 
 
-def _is_records(path: PathLike) -> bool:
-    if os.fspath(path).endswith((".parquet", ".pq")):
-        return False
-    number, first = next(read_lines(path), (0, ""))
-    if not number:
-        raise DataError(f"{os.fspath(path)} is empty; expected {_LAYOUTS}")
-    if not first.lstrip().startswith("{"):
-        return False
-    _, record = next(read_jsonl(path))
-    return not {"side", "style", "text"} <= set(record)
-
-
-def _records(path: PathLike) -> Iterable[Version]:
-    lines: dict[str, int] = {}
-    for number, record in read_jsonl(path):
-        place = f"{os.fspath(path)}:{number}"
+def _records(table: Table) -> Iterable[Version]:
+    places: dict[str, str] = {}
+    for i in range(len(table)):
+        record = {name: cells[i] for name, cells in table.columns.items()}
+        place = table.where(i)
         lacking = [key for key in ("query_id", "query") if record.get(key) is None]
-        if lacking or not ("human" in record or "doc_styles" in record):
+        if lacking or (record.get("human") is None and record.get("doc_styles") is None):
+            keys = [name for name, cell in record.items() if cell is not None]
             raise DataError(
                 f"{place}: the record has no {', '.join(lacking) or 'human and doc_styles'}, its "
-                f"keys are {', '.join(record)}; expected {_LAYOUTS}"
+                f"keys are {', '.join(keys)}; expected {_LAYOUTS}"
             )
         query_id = _identifier(record["query_id"], "query_id", place)
-        if (line := lines.setdefault(query_id, number)) != number:
+        if (first := places.setdefault(query_id, place)) != place:
             raise DataError(
-                f"{place}: query {query_id!r} stands in line {line} already; keep one record per "
-                "query"
+                f"{place}: query {query_id!r} stands at {first} already; keep one record per query"
             )
         told = record.get("doc_id")
         doc_id = None if told is None else _identifier(told, "doc_id", place)
@@ -733,18 +724,13 @@ def _text(value: object, what: str, place: str) -> str | None:
     return value if value.strip() else None
 
 
-def _rows(path: PathLike, told: Mapping[str, str]) -> Iterable[Version]:
-    columns = [told.get(role, role) for role in _COLUMNS]
-
-    def choose(names: tuple[str, ...]) -> list[str]:
-        if lacking := [column for column in columns if column not in names]:
-            raise DataError(
-                f"{os.fspath(path)} has no column {', '.join(lacking)}; its columns are "
-                f"{', '.join(names)}; expected {_LAYOUTS}"
-            )
-        return [*columns, *(["doc_id"] if "doc_id" in names else [])]
-
-    table = read_table(path, choose)
+def _rows(table: Table, found: Mapping[str, str | None]) -> Iterable[Version]:
+    if lacking := [role for role in _COLUMNS if found[role] is None]:
+        raise DataError(
+            f"{table.path} has no column {', '.join(lacking)}; its columns are "
+            f"{', '.join(table.names)}; expected {_LAYOUTS}"
+        )
+    columns = [str(found[role]) for role in _COLUMNS]
     queries, sides, styles = (
         names_of(table, column, role=role, shown=role == "style")
         for role, column in zip(_COLUMNS[:3], columns, strict=False)

@@ -104,8 +104,8 @@ def test_one_row_per_question(tmp_path):
         ((HEAD, ",a,x,y,1"), (":2:", "question ''")),
         ((HEAD, "q1,a,x,y"), (":2:", "expected 5 columns")),
         ((HEAD,), ("header but no rows",)),
-        (("question,answer,reference", "q,a,r"), ("holds correct", "human_verdict")),
-        (("question,text,correct", "q,a,1"), ("answer, reference", "response", "ground_truth")),
+        (("question,answer,reference", "q,a,r"), ("recognised as correct", "human_verdict")),
+        (("question,text,correct", "q,a,1"), ("answer or reference", "response", "ground_truth")),
         (("question,answer_x,reference", "q,a,r"), ("answer_x", "judge_x", "correct_x")),
         (
             ("question,answer,reference,human,label", "q,a,r,1,0"),
@@ -114,9 +114,9 @@ def test_one_row_per_question(tmp_path):
         (('{"question": "q", "answer": ["a"], "reference": "r", "correct": 1}',), (":1:", "['a']")),
         (('{"question": "q", "answer": "a", "reference": {}, "correct": 1}',), (":1:", "neither")),
         (('{"question": "q", "answer": "a", "reference": [], "correct": 1}',), (":1:", "no text")),
-        (("[]",), ("empty array",)),
+        (("[]",), ("empty list",)),
         (("[1]",), ("record 1 is 1",)),
-        (('[{"question": "q"}',), ("a JSON array of objects",)),
+        (('[{"question": "q"}',), ("a table as JSON",)),
         (
             ('[{"question": "q", "answer": "a", "reference": "r", "correct": 3}]',),
             ("record 1", "verdict 3"),

@@ -25,9 +25,13 @@ def test_tables(tmp_path, name):
 @pytest.mark.parametrize(
     ("rows", "columns", "message"),
     [
-        ([("q1", "a")], ("query", "cluster"), r"no column query_id; it has \['query', 'cluster'\]"),
-        ([("q1", "a"), ("q2", "")], ("query_id", "cluster"), "cluster is empty; give each query"),
-        ([("", "a")], ("query_id", "cluster"), "query_id is empty"),
+        ([("q1", "a")], ("query", "cluster"), "no column is recognised as query_id"),
+        (
+            [("q1", "a"), ("q2", "")],
+            ("query_id", "cluster"),
+            "cluster '' .* a non-empty name",
+        ),
+        ([("", "a")], ("query_id", "cluster"), "query_id '' .* must be a non-empty name"),
         (
             [("q1", "a"), ("q2", "b"), ("q1", "b")],
             ("query_id", "cluster"),

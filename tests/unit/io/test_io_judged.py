@@ -77,7 +77,8 @@ def test_cells_of_csv_may_span_lines_and_errors_name_the_line_they_start_on(tmp_
         read_judged_items(path)
     assert str(error.value) == (
         f"{path}:5: human label 'maybe' of item 'b' (column 'human') is not a finite number; "
-        "numbers, true/false, yes/no, correct/incorrect or an empty cell are accepted"
+        "numbers, true/false, yes/no, correct/incorrect, A/B/tie or an empty cell are accepted; "
+        "write 4/5 or 80 % as 0.8"
     )
     assert read_judged_items(write(path, text.replace("maybe", "0"))).ids == ("a", "b")
 
@@ -120,7 +121,8 @@ def test_missing_cells(tmp_path, blank):
         ('{"id": 1, "human": [1], "judge": 1}\n', r":1: human label \[1\] of item '1'"),
         ("id,human,judge\na,1_0,1\n", r":2: human label '1_0' of item 'a'"),
         ('{"id": 1, "human": 1' + "0" * 400 + ', "judge": 1}\n', r":1: human label 10+ of item"),
-        ('[{"id": 1}]\n', r":1: this looks like a JSON array; write one JSON object per line"),
+        ('[{"id": 1}]\n', r"recognised as human or judge; its columns are id"),
+        ("[1]\n", r": record 1 is 1; expected an object"),
         ('{"id": {}, "human": 1, "judge": 1}\n', r":1: id \{\} \(column 'id'\)"),
     ],
 )

@@ -54,8 +54,8 @@ def test_what_does_not_join_is_named(tmp_path, labels, options, message):
 
 def test_numbers_named_as_id_or_cluster_are_no_metric(tmp_path):
     rows = [(k, k // 2, k / 10, k % 2) for k in range(4)]
-    path = write_csv(tmp_path / "r.csv", ("uid", "topic", "faithfulness", "human"), rows)
-    found = read_ragas_result(path, id="uid", cluster="topic")
+    path = write_csv(tmp_path / "r.csv", ("uid", "family", "faithfulness", "human"), rows)
+    found = read_ragas_result(path, id="uid", cluster="family")
     assert found.metric == "faithfulness"
     assert found.items.ids == ("0", "1", "2", "3")
     assert found.items.clusters == ("0", "0", "1", "1")

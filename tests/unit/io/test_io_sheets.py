@@ -156,7 +156,7 @@ def test_what_came_back_wrong_is_named(tmp_path, case):
     ("text", "message"),
     [
         ("", "is empty; expected the header"),
-        ("id,grade\n1,2\n", r"labels\.csv:1: the header lacks row_id or grade"),
+        ("id,grade\n1,2\n", r"labels\.csv:1 has no column 'row_id'; its columns are id, grade"),
         ("row_id,grade,grade\nr1,1,1\n", r"two columns are called 'grade'"),
         ("row_id,grade\nr1\n", r"labels\.csv:2: expected 2 columns as in the header, found 1"),
         ('row_id,grade\nr1,"2\n', r"labels\.csv:2: not a CSV record"),

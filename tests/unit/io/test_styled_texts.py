@@ -85,7 +85,7 @@ def test_tables_give_the_same_texts(tmp_path, kind):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([record(), record("q2"), record()], (":3:", "'q1'", "line 1")),
+        ([record(), record("q2"), record()], (":3:", "'q1'", ":1 already")),
         ([record(human=7)], (":1:", "human is 7", "not text")),
         ([record(doc_styles={"formal": ["a"]})], (":1:", "doc_styles['formal']", "not text")),
         ([record(doc_styles="formal")], (":1:", "doc_styles", "an object of style and text")),
