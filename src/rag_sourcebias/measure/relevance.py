@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product, repeat
 from typing import Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, Run, TagTable
+from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, Run, TagTable, in_arrow
 from rag_sourcebias.core.errors import DataError, MissingTagsError, SettingError
 
 # Join a run with qrels once; every measure is then a sum over the relevant entries.
@@ -45,8 +46,14 @@ class Hits:
     stop: IntArray
 
 
+# What was looked up by id, as long as both sides live: scoring takes a tenth of the time.
+_LOOKED_UP: WeakKeyDictionary[Run | TagTable, WeakKeyDictionary[Qrels, dict[str, Any]]] = (
+    WeakKeyDictionary()
+)
+
+
 def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
-    """Find the relevant entries of a run.
+    """Find the relevant entries of a run, once for the same run and judgments.
 
     Parameters
     ----------
@@ -54,8 +61,14 @@ def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
         ``"expected"``: equal neighbouring scores share their ranks (McSherry & Najork 2008).
         ``"trec"``: score descending, then document id descending, as trec_eval does.
     """
-    if ties == "trec":
-        run = trec_order(run)
+    known = _LOOKED_UP.setdefault(run, WeakKeyDictionary()).setdefault(qrels, {})
+    if ties not in known:
+        known[ties] = _joined(trec_order(run) if ties == "trec" else run, qrels, ties)
+    hits: Hits = known[ties]
+    return hits
+
+
+def _joined(run: Run, qrels: Qrels, ties: Ties) -> Hits:
     relevant = np.flatnonzero(qrels.grades > 0)
     n_docs = max(len(qrels.doc_ids), 1)
     wanted = qrels.query_codes[relevant].astype(np.int64) * n_docs + qrels.doc_codes[relevant]
@@ -107,6 +120,12 @@ def places_of(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
     """Return the place of each name in the vocabulary, -1 where it is not there."""
     if names == vocabulary:
         return np.arange(len(names), dtype=np.int64)
+    texts = in_arrow(names, vocabulary)
+    if texts is not None:
+        from pyarrow import compute
+
+        places: IntArray = compute.index_in(*texts).fill_null(-1).to_numpy()
+        return places.astype(np.int64)
     get = dict(zip(vocabulary, range(len(vocabulary)), strict=True)).get
     return np.fromiter(map(get, names, repeat(-1)), dtype=np.int64, count=len(names))
 
@@ -471,6 +490,18 @@ def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.i
     return found.astype(np.int64, copy=False)
 
 
+def _source_codes_of(qrels: Qrels, tags: TagTable) -> IntArray:
+    """Return the source code of each judged document, looked up once."""
+    known = _LOOKED_UP.setdefault(tags, WeakKeyDictionary()).setdefault(qrels, {})
+    if "sources" not in known:
+        # of a corpus few documents are judged: a table of these is quicker than one of all
+        place = places_of(tags.doc_ids, qrels.doc_ids)
+        known["sources"] = np.full(len(qrels.doc_ids), -1, dtype=np.int64)
+        known["sources"][place[place >= 0]] = tags.source_codes[place >= 0]
+    codes: IntArray = known["sources"]
+    return codes
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourceScores:
     """Per-query measures on a mixed run, one target source at a time ([K] §3.1).
@@ -560,7 +591,7 @@ def source_scores(
     scores = group_scores(
         run,
         qrels,
-        recode[source_codes_for(qrels.doc_ids, tags)],
+        recode[_source_codes_of(qrels, tags)],
         names,
         measures=measures,
         cutoffs=cutoffs,

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from measure_oracles import build, pytrec, random_case
 
+from rag_sourcebias.core import data
+from rag_sourcebias.measure import relevance
 from rag_sourcebias.measure.relevance import MEASURES, score_run
 
 CUTOFFS = (1, 2, 3, 5, 10, 40)  # 40 is beyond every list
@@ -64,3 +66,23 @@ def test_document_ids_break_ties_by_code_point_as_strcmp_does_on_utf8():
         qrels = {"q": {relevant: 1}}
         mine = trec(run, qrels).of("MRR@40", "all")[0]
         assert mine == pytest.approx(pytrec(run, qrels, (1,))["q"]["MRR"], abs=1e-12)
+
+
+def test_a_run_is_joined_with_the_same_judgments_once():
+    run, qrels = build({"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 1}})
+    first = relevance.join(run, qrels)
+    assert relevance.join(run, qrels) is first
+    assert relevance.join(run, qrels, ties="trec") is not first
+    _, others = build({"q": {"a": 2.0}}, {"q": {"a": 1}})
+    assert relevance.join(run, others).start.tolist() == [0]
+    assert relevance.join(run, qrels).start.tolist() == [1]
+
+
+@pytest.mark.parametrize("half", ["", "\ud800"])
+def test_many_names_are_placed_as_few_are(monkeypatch, half):
+    names, vocabulary = ("b", f"ä{half}", "", "c"), (f"ä{half}", "c", "d")
+    few = relevance.places_of(names, vocabulary)
+    monkeypatch.setattr(data, "MANY_IDS", 0)
+    assert data.coded([*names, "b"])[1].tolist() == [0, 1, 2, 3, 0]
+    assert data.coded([*names, "b"])[0] == data.coded(names)[0] == names
+    assert relevance.places_of(names, vocabulary).tolist() == few.tolist() == [-1, 0, -1, 1]
