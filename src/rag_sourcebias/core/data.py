@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.core.finding import Finding
+from rag_sourcebias.core.finding import Code, Finding
 
 # Documents, their tags and the queries, stored as columns.
 
@@ -402,6 +402,20 @@ def _by_score(queries: IntArray, scores: FloatArray) -> IntArray:
     order = np.argsort(keys, axis=1, kind="stable") + firsts[:, None]
     inside = np.arange(widest) < lengths[:, None]  # what fills a list up is sorted to its end
     return order[inside]
+
+
+class RunCode(Code, home="run"):
+    """Sentences about how a run was read."""
+
+    DISTANCES = (
+        "Scores rise with the rank in {n} of {n_all:query|queries}: they are read as distances, "
+        "the smallest first."
+    )
+    DISAGREE = (
+        "Ranks and scores disagree in {n} of {n_all:query|queries}: there the scores count, as in "
+        "trec_eval."
+    )
+    CONSTANT = "The scores of each query are all equal: the order of the ranks counts."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

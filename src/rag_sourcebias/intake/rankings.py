@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.core.data import BoolArray, CodeArray, FloatArray, IntArray, Run, coded
+from rag_sourcebias.core.data import BoolArray, CodeArray, FloatArray, IntArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
-from rag_sourcebias.core.finding import Code
 from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path
 from rag_sourcebias.intake.results import id_in, is_number, listed, row_of, scores_in
 from rag_sourcebias.intake.tables import Table, names_of, numbers_of, read_table, table_of
@@ -33,20 +32,6 @@ from rag_sourcebias.io.files import (
 )
 
 # The rule. A ranking is an order: rank columns, the order of lists and scores are evidence of it.
-
-
-class RankingCode(Code, home="rankings"):
-    """Sentences about how a ranking was read."""
-
-    DISTANCES = (
-        "Scores rise with the rank in {n} of {n_all:query|queries}: they are read as distances, "
-        "the smallest first."
-    )
-    DISAGREE = (
-        "Ranks and scores disagree in {n} of {n_all:query|queries}: there the scores count, as in "
-        "trec_eval."
-    )
-    CONSTANT = "The scores of each query are all equal: the order of the ranks counts."
 
 
 # Queries that may disagree with all others: a few in ten thousand do in runs whose ranks were
@@ -148,7 +133,7 @@ class Entries:
         run = self._ordered(name, -ranks, order)
         tied = _queries_with(run, np.equal).any()
         if self.scores is not None:
-            run = replace(run, notes=(*run.notes, RankingCode.CONSTANT(severity="warning")))
+            run = replace(run, notes=(*run.notes, RunCode.CONSTANT(severity="warning")))
         return run if tied else replace(run, scores=None)
 
     def _telling(self, values: FloatArray | None) -> FloatArray | None:
@@ -187,9 +172,9 @@ def _agreed(run: Run, where: str) -> Run:
     if n_not_falling <= _TOLERATED * n_all:
         if not n_not_falling:
             return run
-        note = RankingCode.DISAGREE(n=n_not_falling, n_all=n_all, severity="warning")
+        note = RunCode.DISAGREE(n=n_not_falling, n_all=n_all, severity="warning")
     elif n_not_rising <= _TOLERATED * n_all:
-        note = RankingCode.DISTANCES(n=n_all - n_not_rising, n_all=n_all, severity="warning")
+        note = RunCode.DISTANCES(n=n_all - n_not_rising, n_all=n_all, severity="warning")
         run = replace(run, scores=-run.scores) if run.scores is not None else run
     else:
         raise DataError(

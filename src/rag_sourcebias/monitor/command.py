@@ -481,6 +481,8 @@ def replay(
     if not recorded.exists():
         raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
     events = recorded if tags is None else read_run(recorded)
+    for note in events.notes if isinstance(events, Run) else ():
+        err.print(str(note), highlight=False, markup=False)
     with (
         stages() as progress,
         as_options(_REPLAY_OPTIONS),

@@ -6,6 +6,8 @@ import bz2
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -236,3 +238,14 @@ def test_parquet_is_read_as_a_frame(tmp_path: Path) -> None:
     assert verdicts(path) == {"mine": LLM}
     (run,) = runs_of(path)
     assert [note.code.name for note in run.notes] == ["DISTANCES"]
+
+
+def test_how_a_run_was_read_is_stored(tmp_path: Path) -> None:
+    report = rsb.audit(pairs(WORLDS["distance"]), JUDGED, cutoffs=[3])
+    report.save(tmp_path)
+    code = "import sys, rag_sourcebias as rsb; print(*rsb.read_report(sys.argv[1]).warnings)"
+    told = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "report.json")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "they are read as distances" in told.stdout
