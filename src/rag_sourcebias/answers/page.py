@@ -140,12 +140,12 @@ def in_sds(bias: AnswerBias, length: float) -> str:
     return number(None if sd is None else length / sd, digits=2)
 
 
-def percent(share: float | None, *, signed: bool = False) -> str:
+def percent(share: float | None) -> str:
     """Return a share as a percentage, with a decimal where it is small."""
     if share is None:
         return MISSING
     digits = 0 if not share or abs(share) >= 0.0995 else 1
-    return f"{number(100 * share, digits=digits, signed=signed)}%"
+    return f"{number(100 * share, digits=digits)}%"
 
 
 # The headline: no more certain than its intervals
@@ -480,9 +480,11 @@ def _findings(report: AnswerBiasResults) -> d.Section:
         title="Findings",
         blocks=(
             legacy.listing(tuple((s.name, sentence(s)) for s in report.scorers)),
-            d.Table(
-                frame=legacy.table(columns=columns, rows=tuple(rows), n_heads=2),
-                caption=f"All scores, with {level(report.config.confidence_level)} intervals",
+            legacy.grid(
+                columns,
+                rows,
+                f"All scores, with {level(report.config.confidence_level)} intervals",
+                n_heads=2,
             ),
         ),
     )
@@ -491,17 +493,12 @@ def _findings(report: AnswerBiasResults) -> d.Section:
 def _grid(columns: Row, rows: Iterable[Row], caption: str) -> d.Table:
     """Return a table under two heads; columns of an adjustment that was not made go."""
     full = [(*row, *[MISSING] * (len(columns) - len(row))) for row in rows]
-    heads = 2
-    kept = [
-        at for at in range(len(columns)) if at < heads or any(row[at] != MISSING for row in full)
-    ]
-    return d.Table(
-        frame=legacy.table(
-            columns=tuple(columns[at] for at in kept),
-            rows=tuple(tuple(row[at] for at in kept) for row in full),
-            n_heads=heads,
-        ),
-        caption=caption,
+    kept = [at for at in range(len(columns)) if at < 2 or any(row[at] != MISSING for row in full)]
+    return legacy.grid(
+        [columns[at] for at in kept],
+        [[row[at] for at in kept] for row in full],
+        caption,
+        n_heads=2,
     )
 
 
@@ -843,19 +840,13 @@ def _data(report: AnswerBiasResults) -> d.Section:
             about["threshold of the adjusted score"] = value(s, s.adjusted.threshold)
             about["adjustment"] = s.adjustment
         scores.append((s.name, settings(about)))
-    return legacy.data(
-        (
-            ("Data", legacy.table(columns=("data", ""), rows=data)),
-            ("Audit", legacy.table(columns=("setting", ""), rows=audit)),
-            ("Scores", legacy.table(columns=("score", "settings"), rows=tuple(scores))),
-            ("Environment", legacy.environment_table(report.environment, report.created)),
-        ),
-        _systems_grid(report),
-    )
+    tables = (("Data", "data", data), ("Audit", "setting", audit), ("Scores", "score", scores))
+    systems = _systems_grid(report)
+    return legacy.data(tables, report.environment, report.created, systems)
 
 
 def _systems_grid(report: AnswerBiasResults) -> d.Table:
-    rows = tuple(
+    rows = (
         (
             s.name,
             count(s.n_answers),
@@ -870,7 +861,7 @@ def _systems_grid(report: AnswerBiasResults) -> d.Table:
     columns = (
         "system", "answers", "correct", "wrong", "empty", "mean words", "of correct ones",
     )  # fmt: skip
-    return d.Table(frame=legacy.table(columns=columns, rows=rows), caption="Answers of each system")
+    return legacy.grid(columns, rows, "Answers of each system")
 
 
 def evidence_section(report: AnswerBiasResults) -> d.Section | None:

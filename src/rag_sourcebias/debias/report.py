@@ -1,6 +1,6 @@
 """The report of a mitigation, before and after: what it says, in the order in which it says it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -594,7 +594,7 @@ def _refusals(report: DebiasResults) -> Iterator[tuple[str, str]]:
 
 def _data(report: DebiasResults) -> doc.Section:
     c, base = report.config, source_name(report.config.baseline_source)
-    tables: list[tuple[doc.Words, Frame]] = []
+    tables: list[tuple[doc.Words, str, Iterable[tuple[str, str]]]] = []
     systems: dict[str, str] = {}
     for dataset in report.datasets:
         rows = (
@@ -602,7 +602,7 @@ def _data(report: DebiasResults) -> doc.Section:
             ("compared", f"{base} with {source_name(dataset.other)}"),
             ("pairs with a relevant version", count(dataset.n_pairs)),
         )
-        tables.append((doc.Name(data_name(report, dataset)), legacy.table(("data", ""), rows)))
+        tables.append((doc.Name(data_name(report, dataset)), "data", rows))
         for outcome in dataset.outcomes:
             systems.setdefault(outcome.name, settings(outcome.scores.settings))
     systems |= {f"training of {run.name}": settings(run.settings) for run in report.training}
@@ -622,9 +622,5 @@ def _data(report: DebiasResults) -> doc.Section:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    tables += [
-        ("Comparison", legacy.table(("setting", ""), comparison)),
-        ("Systems", legacy.table(("system", "settings"), systems.items())),
-        ("Environment", legacy.environment_table(report.environment, report.created)),
-    ]
-    return legacy.data(tables)
+    tables += [("Comparison", "setting", comparison), ("Systems", "system", systems.items())]
+    return legacy.data(tables, report.environment, report.created)

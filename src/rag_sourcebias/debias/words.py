@@ -21,6 +21,7 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report.document import First, FirstRow
 from rag_sourcebias.report.legacy import (
+    called,
     capital,
     count,
     counted,
@@ -41,12 +42,6 @@ _LONGEST = 60  # characters of a name
 
 
 # How data sets, qualities and weights are called, and how their numbers are written
-
-
-def called(name: str) -> str:
-    """Return a name for use within a sentence, in quotes where it is more than one word."""
-    text = shorten(name, _LONGEST)
-    return f"“{text}”" if any(c in " ,;:" for c in text) else text
 
 
 def data_name(report: DebiasResults, dataset: DebiasDataset) -> str:

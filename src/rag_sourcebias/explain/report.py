@@ -125,7 +125,8 @@ def _findings_section(report: ExplainResults, sources: Sequence[Compared]) -> d.
         rows += [(f"{names} (not computed)", f"{why}.") for names, why in unmeasured(s)]
         blocks.append(d.Heading(text=s.name, tags=(pairs,)))
         blocks.append(legacy.listing(rows))
-    return d.Section(id="findings", title="Findings", blocks=(legacy.everywhere(*blocks),))
+    shown = d.Only(outputs=("page", "markdown", "terminal"), blocks=tuple(blocks))
+    return d.Section(id="findings", title="Findings", blocks=(shown,))
 
 
 def _gap(s: Compared) -> Iterator[d.Block]:
@@ -140,9 +141,10 @@ def _gap(s: Compared) -> Iterator[d.Block]:
         rows.append((*part, number(factor.mean, digits=2)))
     remainder = _row("remainder", found.remainder, digits=digits)
     rows.append((*remainder, ""))
-    yield d.Table(
-        frame=legacy.table((*_COLUMNS, "mean difference"), rows),
-        caption=f"{s.name}: score gap of {count(found.n)} relevant pairs of "
+    yield legacy.grid(
+        (*_COLUMNS, "mean difference"),
+        rows,
+        f"{s.name}: score gap of {count(found.n)} relevant pairs of "
         f"{count(found.n_queries)} queries, and its parts",
     )
 
@@ -158,19 +160,14 @@ def _texts(s: Compared) -> Iterator[d.Block]:
         ),
         small=True,
     )
-    yield d.Table(
-        frame=legacy.table(
-            _COLUMNS,
-            (
-                (f"words per text, {base}", number(found.mean_words_human), "", n, "mean"),
-                (f"words per text, {other}", number(found.mean_words_other), "", n, "mean"),
-                _row("words against the original, %", length, digits=1),
-                ("Jaccard index", number(found.jaccard.mean, digits=2), "", n, "mean"),
-                ("overlap", number(found.overlap.mean, digits=2), "", n, "mean"),
-            ),
-        ),
-        caption=f"{s.name}: length and shared words",
+    rows = (
+        (f"words per text, {base}", number(found.mean_words_human), "", n, "mean"),
+        (f"words per text, {other}", number(found.mean_words_other), "", n, "mean"),
+        _row("words against the original, %", length, digits=1),
+        ("Jaccard index", number(found.jaccard.mean, digits=2), "", n, "mean"),
+        ("overlap", number(found.overlap.mean, digits=2), "", n, "mean"),
     )
+    yield legacy.grid(_COLUMNS, rows, f"{s.name}: length and shared words")
 
 
 def _vectors(s: Compared) -> Iterator[d.Block]:
@@ -192,10 +189,8 @@ def _vectors(s: Compared) -> Iterator[d.Block]:
     if pictures:
         yield d.Pictures(items=tuple(pictures), small=True)
     if rows:
-        yield d.Table(
-            frame=legacy.table(_COLUMNS, rows),
-            caption=f"{s.name}: mean difference of singular values, and cosine",
-        )
+        caption = f"{s.name}: mean difference of singular values, and cosine"
+        yield legacy.grid(_COLUMNS, rows, caption)
 
 
 def _spectrum_picture(s: Compared, found: SpectrumComparison) -> tuple[str, pic.Picture]:
@@ -273,10 +268,8 @@ def _perplexity(s: Compared) -> Iterator[d.Block]:
         versions = [(s.short_base, found.human), (s.short_other, found.other)]
         label = "log-perplexity, nats per token"
         yield d.Pictures(items=(_histogram(name, label, versions),), small=True)
-        yield d.Table(
-            frame=legacy.table(_COLUMNS, _perplexity_rows(s, found)),
-            caption=f"{s.name}: log-perplexity under {name}, nats per token",
-        )
+        caption = f"{s.name}: log-perplexity under {name}, nats per token"
+        yield legacy.grid(_COLUMNS, _perplexity_rows(s, found), caption)
 
 
 def _perplexity_rows(s: Compared, found: ModelPerplexity) -> Iterator[Row]:
@@ -395,13 +388,11 @@ def _data(report: ExplainResults) -> d.Section:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    return legacy.data(
-        (
-            ("Data", legacy.table(("data", ""), legacy.summary_rows(report.data))),
-            ("Settings", legacy.table(("setting", ""), settings)),
-            ("Environment", legacy.environment_table(report.environment, report.created)),
-        )
+    tables = (
+        ("Data", "data", legacy.summary_rows(report.data)),
+        ("Settings", "setting", settings),
     )
+    return legacy.data(tables, report.environment, report.created)
 
 
 def _at_most(limit: int | None) -> str:

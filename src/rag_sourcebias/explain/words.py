@@ -22,7 +22,7 @@ from rag_sourcebias.explain.data import (
     SpectrumComparison,
 )
 from rag_sourcebias.report import document as d
-from rag_sourcebias.report.legacy import count, ends_about_zero, join, next_step
+from rag_sourcebias.report.legacy import called, count, ends_about_zero, join, next_step
 
 ASSOCIATION = "These are associations: none is shown to cause a preference"
 #: What may not have been computed, by the field that is then empty.
@@ -304,7 +304,7 @@ def _scores(s: Compared) -> tuple[str, d.Standing]:
     """Say which source the encoder scores higher, if either, and its colour."""
     if s.found.decomposition is None:
         return "", ""
-    gap, who = s.found.decomposition.gap, _called(s.report.encoder)
+    gap, who = s.found.decomposition.gap, called(s.report.encoder)
     if not gap.excludes(0):
         return f"Cannot tell whether {who} scores versions of one source higher.", ""
     if gap.estimate > 0:
@@ -315,15 +315,9 @@ def _scores(s: Compared) -> tuple[str, d.Standing]:
 # Names and numbers
 
 
-def _called(text: str) -> str:
-    """Return a name for use within a sentence, in quotes where it is more than one word."""
-    name = shorten(text, _NAME)
-    return f"“{name}”" if any(c in " ,;:" for c in name) else name
-
-
 def model_name(found: ModelPerplexity) -> str:
     """Return a language model without its kind, which is told apart from it."""
-    return _called(found.model.removeprefix(f"{found.kind}:"))
+    return called(found.model.removeprefix(f"{found.kind}:"))
 
 
 def in_percent(found: Interval) -> Interval:

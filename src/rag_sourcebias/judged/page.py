@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -31,6 +31,7 @@ from rag_sourcebias.report.legacy import (
     count,
     ends_about_zero,
     estimate,
+    grid,
     interval,
     join,
     level,
@@ -572,13 +573,6 @@ def _warnings(report: JudgedResults) -> tuple[str, ...]:
     return tuple(dict.fromkeys(warnings))
 
 
-def _grid(
-    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], caption: str, *, n_heads: int = 1
-) -> d.Table:
-    table = legacy.table(columns=columns, rows=tuple(rows), n_heads=n_heads)
-    return d.Table(frame=table, caption=caption)
-
-
 # Systems and means
 
 
@@ -598,7 +592,7 @@ def _ranking(report: JudgedResults) -> d.Section:
         blocks += [
             legacy.listing((("", ranking(report, ranks)),)),
             d.Pictures(items=((f"Places, {ranks.measure}", _places_picture(ranks)),)),
-            legacy.on_paper(_grid(columns, rows, f"Systems in order of {ranks.measure}")),
+            legacy.on_paper(grid(columns, rows, f"Systems in order of {ranks.measure}")),
         ]
     return d.Section(
         id="ranking",
@@ -670,7 +664,7 @@ def _means(report: JudgedResults) -> d.Section:
         blocks=(
             legacy.listing((name_of(mean), sentence(report, mean)) for mean in report.means),
             d.Pictures(items=tuple((f"Mean {m}", _means_picture(report, m)) for m in measures)),
-            legacy.on_paper(_grid(columns, rows, _MEANS)),
+            legacy.on_paper(grid(columns, rows, _MEANS)),
         ),
     )
 
@@ -753,7 +747,7 @@ def _comparisons(report: JudgedResults) -> d.Section:
     if len(clear) < len(rows):
         left = f"{len(rows) - len(clear)} of {len(rows)} comparisons show no clear difference."
         blocks.append(d.Say(text=left))
-    blocks.append(legacy.on_paper(_grid(columns, rows, "Every comparison", n_heads=4)))
+    blocks.append(legacy.on_paper(grid(columns, rows, "Every comparison", n_heads=4)))
     return d.Section(
         id="comparisons", title="Comparisons", brief=True, lead=lead, blocks=tuple(blocks)
     )
@@ -820,7 +814,7 @@ def _several(report: JudgedResults) -> list[d.Block]:
         for judge in report.judges
     ]
     columns = ("judge", "no value", "r with people", "r without it", "most like", "r with it")
-    return [d.Say(text=text), _grid(columns, rows, "What each judge adds")]
+    return [d.Say(text=text), grid(columns, rows, "What each judge adds")]
 
 
 def _audit(report: JudgedResults, name: str, audit: JudgeAudit) -> Iterator[d.Block]:
@@ -851,7 +845,7 @@ def _audit(report: JudgedResults, name: str, audit: JudgeAudit) -> Iterator[d.Bl
         for group, found in groups
     ]
     columns: tuple[str, ...] = ("group", "n", "people", "judge", "judge − people")
-    yield _grid(columns, biases, "Bias of the judge")
+    yield grid(columns, biases, "Bias of the judge")
     if audit.differences:
         differences = [
             (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value),
@@ -860,7 +854,7 @@ def _audit(report: JudgedResults, name: str, audit: JudgeAudit) -> Iterator[d.Bl
         ]  # fmt: skip
         columns = ("groups", "difference of bias", "p", "adjusted p")
         caption = "Differences of bias between groups; p-values adjusted by Holm's method"
-        yield _grid(columns, differences, caption)
+        yield grid(columns, differences, caption)
     if audit.calibration:
         yield _grades(audit.calibration)
     yield d.Facts(frames=(("", _audit_table(audit)),))
@@ -880,7 +874,7 @@ def _grades(fit: LabelCalibration) -> d.Table:
         for grade in fit.grades
     ]
     caption = "Grades given by people and by the judge; ECE is the expected calibration error"
-    return _grid(columns, rows, caption)
+    return grid(columns, rows, caption)
 
 
 def _signed(found: Interval | None) -> str:
@@ -983,13 +977,8 @@ def _data(report: JudgedResults) -> d.Section:
     if report.kind == "ranking":
         gain = "2^r − 1" if c.gain == "exponential" else "r"
         settings += [("gain of a grade", gain), ("lowest relevant grade", str(c.min_grade))]
-    return legacy.data(
-        (
-            ("Data", legacy.table(columns=("data", ""), rows=data)),
-            ("Evaluation", legacy.table(columns=("setting", ""), rows=tuple(settings))),
-            ("Environment", legacy.environment_table(report.environment, report.created)),
-        )
-    )
+    tables = (("Data", "data", data), ("Evaluation", "setting", settings))
+    return legacy.data(tables, report.environment, report.created)
 
 
 def evidence_section(report: JudgedResults) -> d.Section:

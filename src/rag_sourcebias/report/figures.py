@@ -266,15 +266,14 @@ def mark(
     colour: Colour,
     *,
     at: float | None = None,
-    scale: float = 1,
     solid: bool = True,
 ) -> Mark:
-    """Return an interval as a mark; ``at`` (not scaled) where there may be an estimate alone."""
+    """Return an interval as a mark; ``at`` where there may be an estimate alone."""
     if found is None:
         return Mark(at=0.0 if at is None else at, colour=colour, solid=solid)
     return Mark(
-        at=scale * found.estimate if at is None else at,
-        ends=(scale * found.lower, scale * found.upper),
+        at=found.estimate if at is None else at,
+        ends=(found.lower, found.upper),
         colour=colour,
         solid=solid,
     )

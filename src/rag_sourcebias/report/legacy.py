@@ -18,10 +18,13 @@ from rag_sourcebias.core.finding import (
     Interval,
     number,
     p_value,
+    shorten,
     source_name,
 )
 from rag_sourcebias.measure.texts import DataSummary
 from rag_sourcebias.report import document as d
+
+_LONGEST = 60  # characters of a name in a sentence
 
 
 def score(value: float) -> str:
@@ -137,6 +140,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, n_heads: int
     )
 
 
+def grid(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, n_heads: int = 1
+) -> d.Table:
+    """Return cells that are written already under a caption."""
+    return d.Table(frame=table(columns, rows, n_heads=n_heads), caption=caption)
+
+
+def called(name: str) -> str:
+    """Return a name for use within a sentence, in quotes where it is more than one word."""
+    text = shorten(name, _LONGEST)
+    return f"“{text}”" if any(c in " ,;:" for c in text) else text
+
+
 def listing(rows: Iterable[tuple[str, str]]) -> d.Listing:
     """Return a list of (who, sentence); nobody for ""."""
     given = tuple(rows)
@@ -146,11 +162,6 @@ def listing(rows: Iterable[tuple[str, str]]) -> d.Listing:
 def on_paper(*blocks: d.Block) -> d.Only:
     """Return blocks of a brief section that a terminal leaves out."""
     return d.Only(outputs=("page", "markdown"), blocks=blocks)
-
-
-def everywhere(*blocks: d.Block) -> d.Only:
-    """Return blocks of a section that is not brief which a terminal shows."""
-    return d.Only(outputs=("page", "markdown", "terminal"), blocks=blocks)
 
 
 def reading(questions: Iterable[tuple[str, str]]) -> d.Section:
@@ -196,13 +207,33 @@ def caveats(
     return d.Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))
 
 
-def data(tables: Iterable[tuple[d.Words, Frame]], *before: d.Block) -> d.Section:
-    """Return what a report was made of and with: tables of two columns, each under its title."""
+def data(
+    tables: Iterable[tuple[d.Words, str, Iterable[tuple[str, str]]]],
+    environment: Mapping[str, str],
+    created: str,
+    *before: d.Block,
+) -> d.Section:
+    """Return what a report was made of and with.
+
+    Parameters
+    ----------
+    tables : iterable of (title, head, rows)
+        Of two columns each.
+    environment : mapping of str to str
+        Versions and machine.
+    created : str
+    before : blocks
+    """
+    made = [*environment.items(), ("created", created)]
+    frames = [
+        (title, table((head, ""), rows))
+        for title, head, rows in (*tables, ("Environment", "environment", made))
+    ]
     return d.Section(
         id="data",
         nav="Data and settings",
         title="Data, settings and versions",
-        blocks=(*before, d.Facts(frames=tuple(tables))),
+        blocks=(*before, d.Facts(frames=tuple(frames))),
     )
 
 
@@ -228,12 +259,6 @@ def summary_rows(data: DataSummary) -> tuple[tuple[str, str], ...]:
         ("licence", data.license or "not stated"),
         ("attribution", data.attribution or "not stated"),
     )
-
-
-def environment_table(environment: Mapping[str, str], created: str) -> Frame:
-    """Return versions, machine and time."""
-    rows = [(str(name), str(value)) for name, value in environment.items()]
-    return table(("environment", ""), [*rows, ("created", created)])
 
 
 def note_rows(notes: Iterable[tuple[d.Words, tuple[str, ...]]]) -> Iterator[str]:

@@ -509,12 +509,10 @@ def _ranks(report: StyleResults) -> d.Section | None:
         "triangles below, hollow ones not significantly so.",
         blocks=(
             d.Pictures(items=tuple(zip(names, pictures, strict=True))),
-            d.Table(
-                frame=legacy.table(
-                    columns=("document style", *names),
-                    rows=tuple(zip(styles, *cells, strict=True)),
-                ),
-                caption="Average rank of each document style",
+            legacy.grid(
+                ("document style", *names),
+                zip(styles, *cells, strict=True),
+                "Average rank of each document style",
             ),
         ),
     )
@@ -561,12 +559,10 @@ def _matrix(report: StyleResults) -> d.Section | None:
         return None
     tables: list[d.Block] = []
     for system in report.systems:
-        rows = tuple(
-            (style_name(row.query_style), *_cells(report, system, row)) for row in system.rows
-        )
-        table = legacy.table(columns=("query style", *map(style_name, styles)), rows=rows)
+        rows = ((style_name(row.query_style), *_cells(report, system, row)) for row in system.rows)
+        columns = ("query style", *map(style_name, styles))
         tables.append(d.Heading(text=d.Name(system.name)))
-        tables.append(d.Table(frame=table, caption=f"{system.name}: average ranks"))
+        tables.append(legacy.grid(columns, rows, f"{system.name}: average ranks"))
     items = tuple((system.name, _heat_map(report, system)) for system in report.systems)
     wide = round(_REM * pic.width(items[0][1])) if len(styles) > _WIDE else 0
     return d.Section(
@@ -637,21 +633,19 @@ def _unfairness(report: StyleResults) -> d.Section | None:
         "all styles rank alike. It cannot be negative, so chance alone gives a positive score. A "
         "low mean over query styles is a fair system, a low standard deviation (sd) a robust one.",
         blocks=(
-            d.Table(
-                frame=legacy.table(
-                    columns=(
-                        "system",
-                        "query style",
-                        "unfairness",
-                        "by chance",
-                        "minus chance",
-                        "Kendall's W",
-                        "Friedman p",
-                    ),
-                    rows=tuple(rows),
-                    n_heads=2,
+            legacy.grid(
+                (
+                    "system",
+                    "query style",
+                    "unfairness",
+                    "by chance",
+                    "minus chance",
+                    "Kendall's W",
+                    "Friedman p",
                 ),
-                caption="Unfairness with intervals, chance and agreement of queries",
+                rows,
+                "Unfairness with intervals, chance and agreement of queries",
+                n_heads=2,
             ),
         ),
     )
@@ -667,8 +661,9 @@ def _said(systems: Iterable[StyleSystem], sentence: Callable[[StyleSystem], str]
 
 def _numbers(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str) -> d.Fold:
     heads = 3 if "measure" in columns else 2
-    table = legacy.table(columns=columns, rows=tuple(rows), n_heads=heads)
-    return d.Fold(summary="The numbers", blocks=(d.Table(frame=table, caption=caption),))
+    return d.Fold(
+        summary="The numbers", blocks=(legacy.grid(columns, rows, caption, n_heads=heads),)
+    )
 
 
 def _matching(report: StyleResults) -> d.Section | None:
@@ -940,15 +935,13 @@ def _data(report: StyleResults) -> d.Section:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    systems = tuple((s.name, settings(s.settings)) for s in report.systems)
-    return legacy.data(
-        (
-            ("Data", legacy.table(columns=("data", ""), rows=about)),
-            ("Audit", legacy.table(columns=("setting", ""), rows=audit)),
-            ("Systems", legacy.table(columns=("system", "settings"), rows=systems)),
-            ("Environment", legacy.environment_table(report.environment, report.created)),
-        )
+    systems = [(s.name, settings(s.settings)) for s in report.systems]
+    tables = (
+        ("Data", "data", about),
+        ("Audit", "setting", audit),
+        ("Systems", "system", systems),
     )
+    return legacy.data(tables, report.environment, report.created)
 
 
 def evidence_section(report: StyleResults) -> d.Section | None:
