@@ -806,8 +806,8 @@ class SourceCode(Code, home="source"):
     )
     EVERY_QUERY = (
         "Marks below the diagonal are queries that rank {baseline} text higher, marks above it "
-        "the reverse. The area is the number of queries with these scores; 0 means that no "
-        "relevant text was found."
+        "the reverse. The area is the number of queries with these scores; 0 means that none of a "
+        "source was found, or that none is relevant."
     )
     BY_CUTOFF = "Relative Δ of {measure} against {other}"
     BY_QUERY = "{measure} of each query, {system}: {baseline} against {other}"
