@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import unquote
 
@@ -249,7 +249,8 @@ def require_meeting(of: str, ours: Joined, whose: str, theirs: Joined) -> None:
 
 def require_tags(of: str, doc_ids: Sequence[str], tags: TagTable) -> None:
     """Refuse documents none of which has a row in the tags."""
-    require_common("document", Ids(of, doc_ids), Ids("the tags", tags.doc_ids))
+    if tags.row_of.keys().isdisjoint(doc_ids):  # which ends at the first that has one
+        require_common("document", Ids(of, doc_ids), Ids("the tags", tags.doc_ids))
 
 
 def check_run(run: Run, qrels: Qrels, tags: TagTable | None = None) -> tuple[Finding, ...]:
@@ -310,8 +311,8 @@ def _documents_of(run: Run, tags: TagTable) -> Iterator[Finding]:
         names = [run.doc_ids[code] for code in dict.fromkeys(entries.tolist())]
         yield BelongCode.UNTAGGED(system=run.name, n=len(entries), n_all=len(run), first=names[0])
         seen = set(run.doc_ids)
-        others = [name for name in tags.doc_ids if name not in seen]
-        yield from _same(BelongCode.SAME_DOCUMENT, run, names, others)
+        others = islice((name for name in tags.doc_ids if name not in seen), _SOME)
+        yield from _same(BelongCode.SAME_DOCUMENT, run, names, list(others))
 
 
 def _same(

@@ -60,7 +60,7 @@ from rag_sourcebias.infer.verified import (
     tag_quality,
     verified_delta,
 )
-from rag_sourcebias.intake.belong import check_run
+from rag_sourcebias.intake.belong import BelongCode, check_run
 from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
@@ -435,6 +435,7 @@ def measure_system(
         Texts, for length and overlap; its tag table must be ``tags``.
     """
     lacks = check_run(run, qrels, tags)
+    counts = {note.code: note.numbers["n"] for note in lacks}
     require_sources(tags, config.baseline_source)
     dependence = dependence or Dependence.of(qrels, tags, None)
     scores = source_scores(
@@ -456,7 +457,6 @@ def measure_system(
         for other, found in chance.items()
         for i, measure in enumerate(scores.measures)
     )
-    retrieved = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
     per_query = tuple(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
@@ -476,9 +476,9 @@ def measure_system(
         exposure=tuple(_exposure(run, tags, config, dependence)),
         sole_corpus=sole_corpus,
         awrf=_awrf(run, tags),
-        n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
+        n_untagged=counts.get(BelongCode.UNTAGGED, 0),
         n_duplicates=run.n_duplicates,
-        n_empty=sum(retrieved.get(query, 0) == 0 for query in qrels.query_ids),
+        n_empty=counts.get(BelongCode.LACKING, 0),
         notes=(
             *lacks,
             *notes,

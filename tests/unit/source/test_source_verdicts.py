@@ -323,7 +323,7 @@ class TestBadInput:
                 dict.fromkeys(ids[1:], "a"),
                 r"1 queries have a cluster or judgments, not both, such as 'q0'; give each",
             ),
-            ({}, r"lack 12 of 12 judged queries"),
+            ({}, r"12 queries have a cluster or judgments, not both"),
             (
                 {q: q for q in ids},
                 r"each of 12 queries has a cluster of its own.*leave the clusters out",
