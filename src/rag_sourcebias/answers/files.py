@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,8 +20,8 @@ from rag_sourcebias.intake.tables import (
     numbers_of,
     read_table,
     require_columns,
+    table_name,
 )
-from rag_sourcebias.io.files import PathLike
 
 # Reference answers that list several accepted wordings.
 
@@ -158,7 +157,7 @@ def find_answer_columns(
 
 
 def read_answer_texts(
-    path: PathLike,
+    source: Any,  # noqa: ANN401 - whatever a user has
     *,
     name: str | None = None,
     separator: str | None = None,
@@ -168,8 +167,8 @@ def read_answer_texts(
 
     Parameters
     ----------
-    path : path
-        A table (CSV, TSV, JSON lines, Parquet) or a JSON array, text files also ``.gz``. One row
+    source : path, frame, list of dicts or dict of lists
+        A path is of CSV, TSV, JSON, JSON lines or Parquet, text files also ``.gz``. One row
         per answer: ``question_id`` or ``question``, ``system``, ``answer``, ``reference`` and
         ``correct`` (true or false, yes or no, 1 or 0; empty where nobody judged). Other usual
         names work too, among them those of ragas (``user_input``, ``response``, ``reference``);
@@ -200,11 +199,11 @@ def read_answer_texts(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    where = os.fspath(path)
-    table = read_table(path, partial(find_answer_columns, path=where, given=columns))
+    where = Path(table_name(source))
+    table = read_table(source, partial(find_answer_columns, path=str(where), given=columns))
     if separator is None and table.roles["reference"] == "golden_answer":
         separator = "/"
-    rows, left_out = _rows(table, separator, single=Path(Path(path).name.removesuffix(".gz")).stem)
+    rows, left_out = _rows(table, separator, single=Path(where.name.removesuffix(".gz")).stem)
     if not rows:
         raise DataError(f"{where}: all {left_out} questions are marked improper; none is left")
     questions = "question" if left_out == 1 else "questions"
@@ -216,12 +215,14 @@ def read_answer_texts(
         answers=answers,
         references=references,
         correct=np.array(correct, dtype=np.float64),
-        name=name or f"{Path(path).name}{told}",
+        name=name or f"{where.name}{told}",
     )
 
 
 def read_answer_scores(
-    path: PathLike, columns: Sequence[str], given: Mapping[str, str | None] | None = None
+    source: Any,  # noqa: ANN401
+    columns: Sequence[str],
+    given: Mapping[str, str | None] | None = None,
 ) -> dict[str, FloatArray]:
     """Read columns of scores of a table that :func:`read_answer_texts` reads, one row per answer.
 
@@ -235,7 +236,7 @@ def read_answer_scores(
     DataError
         If there is no such column, or a cell is not a finite number (with file and line).
     """
-    where = os.fspath(path)
+    where = table_name(source)
 
     def choose(names: tuple[str, ...]) -> Sequence[str]:
         require_columns(names, columns, where)
@@ -243,7 +244,7 @@ def read_answer_scores(
             raise DataError(f"{where} has one row per question; scores need one row per answer")
         return columns
 
-    table = read_table(path, choose)
+    table = read_table(source, choose)
     rows = [str(i) for i in range(1, len(table) + 1)]
     return {c: numbers_of(table, c, role="score", ids=rows) for c in columns}
 

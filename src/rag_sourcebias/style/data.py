@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,6 @@ from rag_sourcebias.core.errors import (
 from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.intake.tables import Table, find_columns, names_of, read_table
-from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
 from rag_sourcebias.measure.relevance import check_cutoffs
 
@@ -617,14 +615,17 @@ _LAYOUTS = (
 
 
 def read_styled_texts(
-    path: PathLike, *, name: str | None = None, columns: Mapping[str, str | None] | None = None
+    source: Any,  # noqa: ANN401 - whatever a user has
+    *,
+    name: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
 ) -> StyledTexts:
     """Read queries and their documents, both in several styles.
 
     Parameters
     ----------
-    path : path
-        Either JSON lines, one record per query::
+    source : path, frame, list of dicts or dict of lists
+        Either records, as JSON lines or a JSON array, one per query::
 
             {"query_id": "q1", "doc_id": "d1", "query": "…", "query_styles": {"formal": "…"},
              "human": "…", "doc_styles": {"formal": "…"}}
@@ -650,7 +651,7 @@ def read_styled_texts(
         With file and line: neither layout, an id or a version twice, a value that is not text, a
         column or the text of every version missing.
     """
-    table = read_table(path, lambda names: names)
+    table = read_table(source, lambda names: names)
     given = {role: (columns or {}).get(role) for role in _COLUMNS}
     found = find_columns(table.names, given, path=table.path)
     records = "query" in table.names and not any(given.values()) and None in found.values()
@@ -661,10 +662,10 @@ def read_styled_texts(
             queries=_side("query", documents, texts),
             documents=_side("document", documents, texts),
             doc_ids=tuple(documents.values()),
-            name=name or Path(path).name,
+            name=name or Path(table.path).name,
         )
     except DataError as error:
-        raise DataError(f"{os.fspath(path)}: {error}") from error
+        raise DataError(f"{table.path}: {error}") from error
 
 
 def _records(table: Table) -> Iterable[Version]:

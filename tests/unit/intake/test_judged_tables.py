@@ -274,3 +274,28 @@ def test_the_judge_of_several_metrics_is_asked_for(tmp_path: Path) -> None:
     shown = inside("start", path.name, cwd=tmp_path)[1]
     assert "faithfulness or answer_relevancy" in shown
     assert not (tmp_path / "sheet.csv").exists()
+
+
+ANSWERED: Columns = {
+    "user_input": ["who?", "when?"] * 2,
+    "model": ["a", "a", "b", "b"],
+    "response": ["Ann", "1949", "Bea", ""],
+    "reference": [["Ann", "Anna"], ["1949"]] * 2,
+    "label": [1, 0, 0, None],
+}
+STYLED: Columns = {
+    "query_id": ["1", "1", "1"],
+    "side": ["query", "doc", "document"],
+    "style": ["original", "human", "formal"],
+    "text": ["who?", "Ann", "It is Ann."],
+}
+
+
+@pytest.mark.parametrize("carrier", sorted({*CARRIERS} - {"csv", "tsv"}))
+def test_answers_and_styles_come_in_any_carrier(carrier: str, tmp_path: Path) -> None:
+    answers = rsb.read_answer_texts(CARRIERS[carrier](ANSWERED, tmp_path))
+    assert answers.systems == ("a", "a", "b", "b")
+    assert answers.references[0] == ("Ann", "Anna")
+    np.testing.assert_array_equal(answers.correct, [1, 0, 0, np.nan])
+    styled = rsb.read_styled_texts(CARRIERS[carrier](STYLED, tmp_path))
+    assert styled.documents == {"human": ("Ann",), "formal": ("It is Ann.",)}
