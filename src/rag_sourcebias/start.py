@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -402,11 +403,21 @@ def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Gues
     with suppress(DataError):
         marked = find_answer_columns(columns, name)
     long = "system" in marked
-    human = _column(columns, "human", name) or (marked["correct"][0] if long else None)
+    human = (
+        _numbered(columns, _PEOPLE)
+        or [
+            one
+            for one in (_column(columns, "human", name), marked["correct"][0] if long else None)
+            if one
+        ][:1]
+    )
     answer, judge = _column(columns, "answer", name), _column(columns, "judge", name)
-    judges = [judge] if judge else []
+    several = _numbered(columns, _JUDGES)
+    judges = [[judge]] if judge else []
+    if several and not judge:
+        judges.append(several)
     if human or answer or _column(columns, "question", name):
-        judges += score_columns(path, taken={judge, human})
+        judges += [[one] for one in score_columns(path, taken={judge, *human, *several})]
     judged, whole = None, False
     score = ["--encoder", "all-MiniLM-L6-v2"]
     if judges:
@@ -418,7 +429,7 @@ def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Gues
         else:
             judged = _of_items(name, what, items, judges)
             whole = not items.read.n_unlabeled
-            score = ["--judge", items.judge] if long else score
+            score = ["--judge", items.judges[0]] if long else score
     answers = Guess(
         f"{what}: answers that people marked",
         ("audit", "answers", name, *score),
@@ -444,8 +455,8 @@ class _Items:
     """Items as they could be read, and the columns that must be named for it."""
 
     read: JudgedItems
-    judge: str
-    human: str | None
+    judges: Sequence[str]
+    human: Sequence[str]
     columns: Mapping[str, Any]
 
     @property
@@ -459,7 +470,10 @@ class _Items:
 
 
 def _readable(
-    path: Path, columns: tuple[str, ...], judges: Sequence[str], human: str | None
+    path: Path,
+    columns: tuple[str, ...],
+    judges: Sequence[Sequence[str]],
+    human: Sequence[str],
 ) -> _Items:
     """Return the items by the first judge and the first ids that can be read.
 
@@ -471,23 +485,26 @@ def _readable(
     name = str(path)
     usual = {
         role: _column(columns, role, name)
-        for role in ("human", "judge", "group", "cluster", "system", "question")
+        for role in ("human", "judge", "id", "group", "cluster", "system", "question")
     }
     named: dict[str, Any] = {}
     if usual["system"] and not usual["group"]:
         named["group"] = usual["system"]
         if usual["question"] and not usual["cluster"]:
             named["cluster"] = usual["question"]
-    if human and human != usual["human"]:
+    if human and human != [usual["human"]]:
         named["human"] = human
-    ids = [[usual["question"]], [usual["question"], usual["group"] or usual["system"]]]
+    system = usual["group"] or usual["system"]
+    ids = [[usual["question"]], [usual["question"], system], [usual["id"], system]]
     # a sheet is brought back by ids, not by the numbers of rows
     numbered = bool(human or find_ids(columns, given=None, path=name))
     errors: list[DataError] = []
     for judge, id_columns in product(judges, [[], *ids] if numbered else ids):
-        given = named | ({} if judge == usual["judge"] else {"judge": judge})
+        given = named | ({} if judge == [usual["judge"]] else {"judge": judge})
         if any(id_columns):
             given["id"] = list(filter(None, id_columns))
+        if usual["id"] and usual["id"] in id_columns:  # an answer of each system to it
+            given["cluster"] = usual["id"]
         try:
             items = read_judged_items(path, require_human=False, **given)
         except DataError as error:
@@ -497,23 +514,34 @@ def _readable(
     raise errors[0]
 
 
-def _of_items(name: str, what: str, items: _Items, judges: Sequence[str]) -> Guess:
+def _of_items(name: str, what: str, items: _Items, judges: Sequence[Sequence[str]]) -> Guess:
     """Put an interval on items that people labelled, or draw a sheet of those to label."""
-    what = f"{what}: judge values in {items.judge}, "
+    what = f"{what}: judge values in {' and '.join(items.judges)}, "
+    others = [" and ".join(columns) for columns in judges]
     note = ""
-    if "judge" in items.columns and len(judges) == 1:
-        note = f"Only {items.judge} holds numbers: run it if that is what the judge said."
-    elif "judge" in items.columns:
-        note = f"Which is the judge's: {' or '.join(judges)}? Put its column after --judge."
-    if items.human is not None:
+    if "judge" in items.columns and len(others) > 1:
+        note = f"Which is the judge's: {' or '.join(others)}? Put its column after --judge."
+    elif "judge" in items.columns and len(items.judges) == 1:
+        note = f"Only {others[0]} holds numbers: run it if that is what the judge said."
+    if items.human:
         command = ("interval", name, *items.options)
-        return Guess(f"{what}human labels in {items.human}", command, note)
+        return Guess(f"{what}human labels in {' and '.join(items.human)}", command, note)
     n = str(min(_PILOT, len(items.read)))
     return Guess(
         f"{what}no human labels",
         ("labels", name, *items.options, "-n", n, "--output", "sheet.csv"),
         f"{note} It draws what people should label; then: rag-sourcebias interval".lstrip(),
     )
+
+
+_PEOPLE = re.compile(r"(human|annotator|expert|rater)[ _-]?(label|score)?[ _-]?\w{1,2}")
+_JUDGES = re.compile(r"(judge|llm)[ _-](?!swapped).+")
+
+
+def _numbered(columns: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+    """Return the columns of several people or judges, none if there is one alone."""
+    found = [name for name in columns if pattern.fullmatch(name.lower())]
+    return found if len(found) > 1 else []
 
 
 def _column(columns: tuple[str, ...], role: str, path: str) -> str | None:

@@ -325,7 +325,7 @@ def interval(
     y: Any = None,  # noqa: ANN401
     yhat: Any = None,  # noqa: ANN401
     yhat_unlabeled: Any = None,  # noqa: ANN401
-    human: str | None = None,
+    human: str | Sequence[str] | None = None,
     judge: str | Sequence[str] | None = None,
     id: str | Sequence[str] | None = None,
     group: str | None = None,
@@ -347,7 +347,7 @@ def interval(
     yhat_unlabeled : array of shape (N,), optional
         Judge values of the items that nobody labelled.
     human, judge, id, group, cluster : str, optional
-        Columns, as for :func:`~rag_sourcebias.read_judged_items`.
+        Columns, several of people or judges too, as for :func:`~rag_sourcebias.read_judged_items`.
     measure : str
         Name of the value.
     bounds : tuple of float, optional

@@ -687,7 +687,7 @@ _ALIASES = {
         "human", "human_label", "human_score", "human_grade", "human_rating", "human_value",
         "human_verdict", "human_judgment", "human_judgement", "human_mean", "human_preference",
         "human_winner", "y", "gold", "gold_label", "gold_score", "label", "annotation", "expert",
-        "expert_label", "acceptable",
+        "expert_label", "acceptable", "winner",
     ),
     "judge": (
         "judge", "judge_label", "judge_score", "judge_grade", "judge_rating", "judge_value",

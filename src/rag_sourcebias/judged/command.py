@@ -138,6 +138,14 @@ IdColumns = Annotated[
 HumanColumn = Annotated[
     str | None, typer.Option("--human", help="Human label.", rich_help_panel=_COLUMNS)
 ]
+HumanColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--human",
+        help="Human label; repeatable: the mean of several people counts.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
 JudgeColumns = Annotated[
     list[str] | None,
     typer.Option(
@@ -188,7 +196,7 @@ class Columns:
     """Columns named on the command line."""
 
     id: IdColumns = None
-    human: HumanColumn = None
+    human: HumanColumns = None
     judge: JudgeColumns = None
     group: GroupColumn = None
     cluster: ClusterColumn = None

@@ -49,7 +49,7 @@ def read_judged_items(
     source: Any,  # noqa: ANN401 - whatever a user has
     *,
     id: _Ids = None,
-    human: str | None = None,
+    human: str | Sequence[str] | None = None,
     judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
@@ -68,7 +68,8 @@ def read_judged_items(
         ``"none"`` if they do not). ``id`` may be several columns, joined by a tab; without an id
         column ``query_id`` and ``doc_id`` are used, and without those the row numbers. A column
         that is named has no other role; an empty one that only has a usual name is left out.
-        Several ``judge`` columns are several judges, or votes of one
+        Several ``human`` columns are several people, whose mean counts; several ``judge`` columns
+        several judges, or votes of one
         (:meth:`~rag_sourcebias.core.completions.JudgedItems.of_judges`).
     require_human : bool
         False accepts a table without a human column: every item is then unlabelled.
@@ -101,7 +102,7 @@ def read_audited_items(
     source: Any,  # noqa: ANN401
     *,
     id: _Ids = None,
-    human: str | None = None,
+    human: str | Sequence[str] | None = None,
     judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
@@ -157,11 +158,20 @@ def _read_items(
     )
     table = read_table(source, choose)
     ids = ids_of(table, _listed(table.roles["id"]))
-    human = table.roles["human"]
+    return _items(table, ids, _labels(table, ids), given), table
+
+
+def _labels(table: Table, ids: list[str]) -> FloatArray:
+    """Return the mean of what people said of each item; NaN where nobody did."""
+    people = [
+        values_of(table, column, role="human label", ids=ids)
+        for column in _listed(table.roles["human"])
+    ]
+    values = np.array(people).reshape(-1, len(ids))
+    n = np.count_nonzero(~np.isnan(values), axis=0)
     labels = np.full(len(ids), np.nan)
-    if human is not None:
-        labels = values_of(table, str(human), role="human label", ids=ids)
-    return _items(table, ids, labels, given), table
+    np.divide(np.nansum(values, axis=0), n, out=labels, where=n > 0)
+    return labels
 
 
 def _item_columns(
@@ -177,12 +187,15 @@ def _item_columns(
     judges = _listed(given["judge"])
     if twice := [name for i, name in enumerate(judges) if name in judges[:i]]:
         raise DataError(f"judge column {twice[0]!r} is named twice; name each judge once")
-    require_columns(names, judges, path)
+    people = _listed(given["human"])
+    require_columns(names, (*people, *judges), path)
     factors = {role: given[role] for role in _FACTORS}
     taken = {*_listed(id), *factors.values()}
-    values = {"human": given["human"], "judge": judges[0] if judges else None}
+    values = {
+        role: named[0] if named else None for role, named in (("human", people), ("judge", judges))
+    }
     found = find_columns(names, values, path=path, taken=taken, needed=needed)
-    taken |= {given["human"], *judges}
+    taken |= {*people, *judges}
     ids = find_ids(names, given=id, path=path, taken=taken)
     found |= find_columns(names, factors, path=path, taken=taken)
     if id is None and ids == (found["cluster"],) and found["group"]:
@@ -193,9 +206,10 @@ def _item_columns(
         for role, column in also.items()
     }
     judges = judges or _listed(found["judge"])
-    if found["human"] in judges:
-        raise DataError(f"{path}: column {found['human']!r} cannot be both human and judge")
-    return {**found, "judge": judges, "id": ids}
+    people = people or _listed(found["human"])
+    if both := [name for name in people if name in judges]:
+        raise DataError(f"{path}: column {both[0]!r} cannot be both human and judge")
+    return {**found, "human": people, "judge": judges, "id": ids}
 
 
 def _items(table: Table, ids: list[str], labels: FloatArray, given: _Given) -> JudgedItems:
@@ -235,7 +249,7 @@ def join_judged(
     judge_source: Any,  # noqa: ANN401
     *,
     id: _Ids = None,
-    human: str | None = None,
+    human: str | Sequence[str] | None = None,
     judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
@@ -267,8 +281,7 @@ def join_judged(
     """
     by_people = _values_by_id(human_source, "human", id, {"human": human})
     human_ids = ids_of(by_people, _listed(by_people.roles["id"]))
-    (column,) = _listed(by_people.roles["human"])
-    labels = values_of(by_people, column, role="human label", ids=human_ids)
+    labels = _labels(by_people, human_ids)
     given = {"judge": judge, "group": group, "cluster": cluster}
     table = _values_by_id(judge_source, "judge", id, given)
     table.notes.extend(by_people.notes)
@@ -524,7 +537,7 @@ def read_ragas_result(
     metric: str | None = None,
     human_path: PathLike | None = None,
     id: _Ids = None,
-    human: str | None = None,
+    human: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
 ) -> RagasItems:
@@ -552,10 +565,10 @@ def read_ragas_result(
     name = table_name(source)
     names = read_table(source, lambda _: ()).names
     if metric is None:
-        metric = _only_metric(source, names, {human, *_listed(id), group, cluster})
+        metric = _only_metric(source, names, {*_listed(human), *_listed(id), group, cluster})
     require_columns(names, (metric,), name)
     if human_path is None:
-        if find_column(names, "human", given=human, path=name) is None:
+        if not human and find_column(names, "human", given=None, path=name) is None:
             raise DataError(
                 f"{name} has no column of human labels (its columns are {', '.join(names)}); name "
                 "it with human=…, or give the labels in a file of their own"

@@ -48,7 +48,6 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"(-|–|/|to\b|or\b|and\b|out of\b)\s*[\[(]?\w", re.IGNORECASE)
-_SHARE = re.compile(r"\W*(\d+)\s*(?:/|out of)\s*(\d+)\W*", re.IGNORECASE)  # 4/5 of grades to 5
 _TOLERANCE = 0.05  # rounding to one decimal of four numbers
 _PAIR = re.compile(r"[\"'\[(]*([^\s\"'\[\](){},:=]+)[\"'\])]*\s*[:=]\s*[\"']?([-+.\deE]+\s*%?)")
 
@@ -77,9 +76,6 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
     cores = [_core(label) for label in labels]
     # a grade that stands first is the answer; what follows may mention others
     lead = _LEAD.match(text)
-    share = _SHARE.fullmatch(text, lead.end() if lead else 0)
-    if share and share[2] == cores[-1] and share[1] in cores:
-        return cores.index(share[1])
     first = re.compile(
         rf"[\W_]*?({_alternatives(cores)})(?=$|[\])*_\"'`.,;:!]*(\s|$))", re.IGNORECASE
     ).match(text, lead.end() if lead else 0)

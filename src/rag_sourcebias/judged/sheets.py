@@ -326,7 +326,7 @@ def read_shown_texts(
     path: PathLike,
     *,
     id: str | Sequence[str] | None,
-    human: str | None,
+    human: str | Sequence[str] | None,
     judge: str | Sequence[str] | None,
     group: str | None,
 ) -> Table:
@@ -343,9 +343,13 @@ def read_shown_texts(
     name = os.fspath(path)
     table = read_table(path, lambda names: names)
     ids = find_ids(table.names, given=id, path=name, needed=True)
-    judges = [judge] if isinstance(judge, str) else list(judge or ())
-    roles = {"human": human, "group": group} | ({} if judges else {"judge": None})
-    left_out = {*judges, *find_columns(table.names, roles, path=name).values()}
+    roles: dict[str, str | None] = {"group": group}
+    left_out: set[str | None] = set()
+    for role, named in (("human", human), ("judge", judge)):
+        if not named:
+            roles[role] = None
+        left_out.update([named] if isinstance(named, str) else named or ())
+    left_out.update(find_columns(table.names, roles, path=name).values())
     shown = {
         column: table.columns[column]
         for column in table.names

@@ -248,6 +248,16 @@ FOREIGN: dict[str, Callable[[Path], Path]] = {
         ("question", "model", "answer", "human", "judge"),
         [(f"q{i // 2}", "ab"[i % 2], "x", i % 3 % 2 if i < 40 else "", i % 5) for i in range(80)],
     ),
+    "several people and judges": lambda folder: write_csv(
+        folder / "m.csv",
+        ("id", "human_1", "human_2", "judge_gpt", "judge_claude"),
+        [(f"q{i}", i % 2, i % 3 % 2 if i < 9 else "", i % 5, i % 7 / 7) for i in range(40)],
+    ),
+    "ids that recur": lambda folder: write_csv(
+        folder / "i.csv",
+        ("id", "system", "human", "judge"),
+        [(f"q{i // 2}", "ab"[i % 2], i % 3 % 2 if i < 40 else "", i % 5) for i in range(80)],
+    ),
     "arena": lambda folder: as_lines(
         {
             "question_id": list(range(60)),
@@ -267,6 +277,18 @@ def test_start_prints_a_command_that_runs(kind: str, tmp_path: Path) -> None:
     line = next(line for line in shown.splitlines() if line.startswith("$ rag-sourcebias "))
     code, _, messages = inside(*line.split()[2:], cwd=tmp_path)
     assert code == 0, messages
+
+
+def test_several_people_count_by_their_mean(tmp_path: Path) -> None:
+    path = FOREIGN["several people and judges"](tmp_path)
+    items = rsb.read_judged_items(
+        path, human=["human_1", "human_2"], judge=["judge_gpt", "judge_claude"]
+    )
+    assert items.human[:5].tolist() == [0, 1, 0, 0.5, 0.5]
+    assert items.human[9:11].tolist() == [1, 0]
+    assert sorted(items.judges or ()) == ["judge_claude", "judge_gpt"]
+    with pytest.raises(DataError, match="'judge_gpt' cannot be both"):
+        rsb.read_judged_items(path, human=["human_1", "judge_gpt"], judge="judge_gpt")
 
 
 def test_the_judge_of_several_metrics_is_asked_for(tmp_path: Path) -> None:
