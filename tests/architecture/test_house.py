@@ -28,7 +28,7 @@ NODES = {
     "debias": 21718,
     "explain": 9787,
     "infer": 20604,
-    "intake": 17922,
+    "intake": 17872,
     "io": 5347,
     "judged": 36039,
     "llm": 4116,

@@ -69,8 +69,6 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
     elif rows is not None:
         columns = _of_rows(rows, what)
     elif holds_table(value):
-        if _is_split(value):
-            value = dict(zip(value["columns"], zip(*value["data"], strict=True), strict=True))
         columns = {str(name): _cells(column) for name, column in value.items()}
     else:
         raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
@@ -109,17 +107,9 @@ def holds_table(value: object) -> bool:
     cells = value.values()
     return (
         _rows_in(value) is not None
-        or _is_split(value)
         or all(map(is_column, cells))
         or all(isinstance(cell, Mapping) for cell in cells)
     )
-
-
-def _is_split(value: object) -> bool:
-    """Whether a dictionary is what pandas writes with ``orient="split"``."""
-    return isinstance(value, Mapping) and set(value) in (
-        {"columns", "data"}, {"columns", "index", "data"}
-    )  # fmt: skip
 
 
 def _rows_in(value: object) -> list[Any] | None:
@@ -130,10 +120,10 @@ def _rows_in(value: object) -> list[Any] | None:
 
 def _with_metrics(row: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return a row with a cell for each of deepeval's metrics in it."""
-    key = next((key for key in _METRICS_AT if key in row), None)
+    key = next((key for key in _METRICS_AT if _is_rows(row.get(key))), None)
     if key is None:
         return row
-    scores = {metric.get("name"): metric.get("score") for metric in row[key] or ()}
+    scores = {str(metric.get("name")): metric.get("score") for metric in row[key]}
     return {name: cell for name, cell in row.items() if name != key} | scores
 
 

@@ -165,9 +165,6 @@ CARRIERS: dict[str, Callable[[Columns, Path], Any]] = {
     "json of pandas": lambda columns, folder: as_json(
         {name: {str(i): c for i, c in enumerate(cells)} for name, cells in columns.items()}, folder
     ),
-    "json of pandas, split": lambda columns, folder: as_json(
-        {"columns": [*columns], "data": [*zip(*columns.values(), strict=True)]}, folder
-    ),
     "parquet": as_parquet,
     "list of dicts": lambda columns, _: rows_of(columns),
     "dict of lists": lambda columns, _: columns,
