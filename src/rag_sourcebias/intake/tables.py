@@ -718,7 +718,11 @@ _ALIASES = {
     ),
     "side": ("side",),
     "style": ("style",),
-    "text": ("text",),
+    "text": ("text", "contents", "content", "passage", "body", "document"),
+    "label": ("label",),
+    "document": ("doc_id", "id", "docid", "docno", "document_id", "passage_id"),
+    "pair": ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid"),
+    "domain": ("domain", "dataset", "data_set", "genre"),
 }  # fmt: skip
 # What holds no scores: other roles, fields of samples, and what pandas calls its index.
 _NO_SCORES = frozenset(chain(
@@ -730,7 +734,10 @@ _NO_SCORES = frozenset(chain(
     ("human",),
 ))  # fmt: skip
 # Roles for which the first usual name that is there counts: others may well stand beside it.
-_FIRST = ("cluster", "length", "question", "question_text", "answer_text", "reference_text")
+_FIRST = (
+    "cluster", "length", "question", "question_text", "answer_text", "reference_text", "text",
+    "document", "pair", "domain",
+)  # fmt: skip
 
 
 def _plain_name(name: str) -> str:

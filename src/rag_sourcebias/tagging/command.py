@@ -15,7 +15,7 @@ from rag_sourcebias.core.errors import DataError, require_name, setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.intake.beir import read_corpus
 from rag_sourcebias.intake.document_stores import DocumentStore, open_document_store
-from rag_sourcebias.intake.tables import ids_of, read_table
+from rag_sourcebias.intake.tables import find_column, find_columns, ids_of, read_table
 from rag_sourcebias.io.verified import read_verification
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
@@ -200,14 +200,6 @@ _COLUMNS = "Columns"
 # Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
 
 
-_USUAL = {
-    "id": ("doc_id", "id", "_id", "docid", "docno", "document_id", "passage_id"),
-    "text": ("text", "contents", "content", "passage", "body", "document"),
-    "group": ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid"),
-    "domain": ("domain", "dataset", "data_set", "genre"),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Labels:
     """Documents (id, text and label), group and domain of each, and where groups come from."""
@@ -278,25 +270,31 @@ def read_labelled(
         if any(pairs):
             return Labels(documents, pairs, None, "pairs of the folder")
         return Labels(documents, None, None, "nothing: each document alone")
-    chosen: dict[str, str | None] = {}
 
-    def choose(names: tuple[str, ...]) -> list[str]:
-        chosen.update(
-            id=_column(path, names, "id", id, _USUAL["id"], needed=False),
-            text=_column(path, names, "text", text, _USUAL["text"]),
-            label=_column(path, names, "label", label, (target, "label")),
-            group=_column(path, names, "group", group, _USUAL["group"], needed=False),
-            domain=_column(path, names, "domain", domain, _USUAL["domain"], needed=False),
-        )
-        return list(dict.fromkeys(name for name in chosen.values() if name is not None))
+    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
+        usual = (name for name in names if name.lower() == target)
+        roles = {
+            "document": id,
+            "text": text,
+            "label": label or next(usual, None),
+            "pair": group,
+            "domain": domain,
+        }
+        found = {
+            role: find_column(names, role, given=given, path=str(path))
+            for role, given in roles.items()
+        }
+        needed = ("text", "label")
+        find_columns(names, {role: found[role] for role in needed}, path=str(path), needed=needed)
+        return found
 
     table = read_table(path, choose)
-    columns = {role: table.columns[name] for role, name in chosen.items() if name is not None}
+    columns = {role: table.columns[str(name)] for role, name in table.roles.items() if name}
     # ids of rows when there are none: messages then name the row
-    ids = ids_of(table, () if chosen["id"] is None else (chosen["id"],))
+    ids = ids_of(table, (str(table.roles["document"]),) if "document" in columns else ())
     groups, domains = (
         [_cell(cell) for cell in columns[role]] if role in columns else None
-        for role in ("group", "domain")
+        for role in ("pair", "domain")
     )
     texts = columns["text"]
     labels = map(_cell, columns["label"])
@@ -306,29 +304,7 @@ def read_labelled(
     ]
     if groups is None:
         return Labels(documents, None, domains, "pair ids in the document ids, if there are any")
-    return Labels(documents, groups, domains, f"column {chosen['group']!r}")
-
-
-def _column(
-    path: Path,
-    names: Sequence[str],
-    role: str,
-    given: str | None,
-    usual: Sequence[str],
-    *,
-    needed: bool = True,
-) -> str | None:
-    if given is not None:
-        if given not in names:
-            raise DataError(f"{path} has no column {given!r}; its columns are {', '.join(names)}")
-        return given
-    found = next((name for known in usual for name in names if name.lower() == known), None)
-    if found is None and needed:
-        raise DataError(
-            f"{path}: no column is recognised as {role}; its columns are {', '.join(names)}; call "
-            f"it {usual[0]} or name it with --{role}"
-        )
-    return found
+    return Labels(documents, groups, domains, f"column {table.roles['pair']!r}")
 
 
 def _cell(value: object) -> str | None:
