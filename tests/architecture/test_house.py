@@ -28,7 +28,7 @@ NODES = {
     "debias": 21718,
     "explain": 9787,
     "infer": 20604,
-    "intake": 17907,
+    "intake": 17933,
     "io": 5347,
     "judged": 36039,
     "llm": 4116,

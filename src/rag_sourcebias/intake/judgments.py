@@ -197,9 +197,10 @@ def read_qrels(path: PathLike, *, scale: float = 1) -> Qrels:
         grade = whole_grade(value, scale, where)
         first, place = judged.setdefault((query_id, doc_id), (grade, where))
         if grade != first:
+            lines = [at.replace(f"{path}:", "line ") for at in (place, where)]
             raise DataError(
-                f"{where}: query {query_id!r}, document {doc_id!r} has grade {value}, and another "
-                f"in {place}; keep one of them"
+                f"{path}: query {query_id!r}, document {doc_id!r} has grade {first} in {lines[0]} "
+                f"and grade {grade} in {lines[1]}; keep one of them"
             )
     if not judged:
         raise DataError(
