@@ -234,7 +234,7 @@ def _skew_pictures(report: DebiasResults) -> tuple[tuple[str, pic.Picture], ...]
             x=pic.Axis(label=f"← {other} higher  |  {base} higher →", span=span),
             guides=_target(report),
             keys=_CHANGED,
-            joined="arrow",
+            joined=True,
         )
         drawn.append((name, picture))
     return tuple(drawn)
@@ -426,7 +426,7 @@ def _search_picture(report: DebiasResults, search: DebiasSearch) -> pic.Lines:
                 x=places,
                 y=tuple(p.relative_delta.estimate for p in points),
                 ends=tuple((p.relative_delta.lower, p.relative_delta.upper) for p in points),
-                line="solid",
+                line=True,
             ),
         ),
         x=pic.Axis(label=f"{search.searched} (evenly spaced)", ticks=ticks),

@@ -219,11 +219,11 @@ def _spectrum_picture(s: Compared, found: SpectrumComparison) -> tuple[str, pic.
                 y=values[:held],
                 ends=tuple(zip(low.tolist(), high.tolist(), strict=True)),
                 colour="other",
-                mark="none",
+                marked=False,
                 band=True,
             ),
             pic.Curve(
-                x=index, y=values, colour="other", name="each value", mark="none", line="solid"
+                x=index, y=values, colour="other", name="each value", marked=False, line=True
             ),
         ),
         x=pic.Axis(label="index of the singular value, largest first", span=(0, m + 1)),

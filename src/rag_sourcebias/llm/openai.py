@@ -10,6 +10,8 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
 from rag_sourcebias.core.errors import DataError, import_extra, require_one_of
 from rag_sourcebias.io.files import Address, address_of
@@ -134,9 +136,9 @@ def label_scores_from_tokens(
         before += chosen[0]
     if not any(found.values()):
         return None
-    return tuple(_log_sum(values) if values else floor for values in found.values()), sum(
-        not values for values in found.values()
-    )
+    with np.errstate(invalid="ignore"):  # NaN where one of them is
+        sums = [float(np.logaddexp.reduce(given)) if given else floor for given in found.values()]
+    return tuple(sums), sum(not values for values in found.values())
 
 
 def _owners(names: Sequence[str], text: str) -> list[int]:
@@ -154,17 +156,6 @@ def _owners(names: Sequence[str], text: str) -> list[int]:
     return [i for i, name in enumerate(names) if stripped and name.startswith(stripped)] or (
         # nothing but space so far: every label is still possible
         [] if stripped else list(range(len(names)))
-    )
-
-
-def _log_sum(values: Sequence[float]) -> float:
-    if any(math.isnan(value) for value in values):
-        return math.nan
-    top = max(values)
-    return (
-        top
-        if math.isinf(top)
-        else top + math.log(math.fsum(math.exp(value - top) for value in values))
     )
 
 
@@ -243,9 +234,8 @@ def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
     found = body["choices"][0].get("logprobs")
     if not isinstance(found, dict) or not found.get("tokens") or not found.get("top_logprobs"):
         raise _no_logprobs()
-    wrong: Json = next((one for one in found["top_logprobs"] if not isinstance(one, dict)), {})
-    if not isinstance(wrong, dict):
-        raise _malformed(f"top_logprobs {wrong!r:.60}")
+    if not all(isinstance(options, dict) for options in found["top_logprobs"]):
+        raise _malformed(f"top_logprobs {found['top_logprobs']!r:.60}")
     alternatives: list[Alternatives] = [
         [(str(token), _number(value)) for token, value in options.items()]
         for options in found["top_logprobs"]
@@ -304,15 +294,6 @@ def _echo_columns(choice: Json) -> tuple[list[str], list[float], list[int], list
     except (TypeError, ValueError):
         raise _malformed(f"text_offset {columns[2]!r:.60}") from None
     return [str(t) for t in columns[0]], [_number(v) for v in columns[1]], offsets, columns[3]
-
-
-def joined(parts: Sequence[LabelScores]) -> LabelScores:
-    """Put the scores of single labels together."""
-    return LabelScores(
-        logprobs=tuple(part.logprobs[0] for part in parts),
-        prompt_tokens=sum(part.prompt_tokens for part in parts),
-        completion_tokens=sum(part.completion_tokens for part in parts),
-    )
 
 
 def _from_tokens(
@@ -575,8 +556,11 @@ class OpenAICompleter:
         if self._scoring == "echo":
             # One token is written behind each label: it shows whether numbers are in their places.
             asked = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
-            return joined(
-                [echoed(self._plain(prompt + label, asked), prompt, label) for label in labels]
+            parts = [echoed(self._plain(prompt + label, asked), prompt, label) for label in labels]
+            return LabelScores(
+                logprobs=tuple(part.logprobs[0] for part in parts),
+                prompt_tokens=sum(part.prompt_tokens for part in parts),
+                completion_tokens=sum(part.completion_tokens for part in parts),
             )
         length = max(len(label.strip()) for label in labels)
         fields: dict[str, Any] = {"temperature": 0.0}

@@ -15,7 +15,7 @@ import numpy as np
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray
-from rag_sourcebias.core.errors import DataError, as_generator
+from rag_sourcebias.core.errors import DataError, as_generator, require_one_of
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.intake.tables import sheet_csv
@@ -313,10 +313,7 @@ def _checked_task(task: Sequence[str]) -> tuple[str, ...]:
     if not task:
         raise DataError(f"task is empty; choose from {', '.join(map(repr, QUESTIONS))}")
     for name in task:
-        if name not in QUESTIONS:
-            raise DataError(
-                f"task {name!r} is unknown; choose from {', '.join(map(repr, QUESTIONS))}"
-            )
+        require_one_of("task", name, QUESTIONS)
     if len(set(task)) != len(task):
         raise DataError(f"task names a question twice: {', '.join(task)}")
     return tuple(task)
@@ -346,6 +343,13 @@ class AnnotationPlan:
     def rows_of(self, annotator: int) -> list[KeyRow]:
         """Rows of one annotator in the order in which they are shown."""
         return [row for row in self.key.rows if row.annotator == annotator]
+
+    def items(self, annotator: int) -> list[dict[str, str]]:
+        """Row id and texts of what one annotator sees, in that order."""
+        return [
+            {"row_id": row.row_id, **shown_texts(self.units[row.unit], row.order)}
+            for row in self.rows_of(annotator)
+        ]
 
 
 def annotation_sheet(
@@ -382,7 +386,10 @@ def annotation_sheet(
         If a query is missing, or task, n, annotators or overlap are out of range.
     """
     asked = _checked_task(task)
-    _check_queries(pairs, asked)
+    for name in asked:
+        bare = [unit for unit in pairs if not unit.query.strip()]
+        if QUESTIONS[name].needs_query and bare:
+            raise DataError(f"unit {bare[0].unit_id!r} has no query; question {name!r} needs one")
     names = _annotator_names(annotators)
     if n is not None and not 1 <= n <= len(pairs):
         raise DataError(f"n {n!r} is not in 1 … {len(pairs)}, the number of units given")
@@ -479,13 +486,6 @@ def _annotator_names(annotators: int | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _check_queries(units: Sequence[AnnotationUnit], questions: Sequence[str]) -> None:
-    asking = [name for name in questions if QUESTIONS[name].needs_query]
-    bare = [unit for unit in units if not unit.query.strip()]
-    if asking and bare:
-        raise DataError(f"unit {bare[0].unit_id!r} has no query; question {asking[0]!r} needs one")
-
-
 # Annotation sheets as files: CSV, one HTML page per annotator, and the key apart from them.
 
 
@@ -556,20 +556,11 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
     # the header tells which character separates cells, so it may hold no other one
     questions = [QUESTIONS[name] for name in plan.key.questions]
     asked = [f"{q.name}: {q.text} [{' | '.join(q.answers)}]".replace(",", " ·") for q in questions]
-    shown = [
-        (row.row_id, shown_texts(plan.units[row.unit], row.order))
-        for row in plan.rows_of(annotator)
-    ]
-    queried = any(texts["query"] for _, texts in shown)
-    records = [
-        {
-            "row_id": row_id,
-            **{name: text for name, text in texts.items() if queried or name != "query"},
-            **dict.fromkeys(asked, ""),
-        }
-        for row_id, texts in shown
-    ]
-    return "".join(sheet_csv(records, path))
+    items = plan.items(annotator)
+    if not any(item["query"] for item in items):
+        for item in items:
+            del item["query"]
+    return "".join(sheet_csv([item | dict.fromkeys(asked, "") for item in items], path))
 
 
 def annotation_page(plan: AnnotationPlan, annotator: int) -> str:
@@ -583,10 +574,7 @@ def annotation_page(plan: AnnotationPlan, annotator: int) -> str:
         "sheet": key.sheet_id,
         "annotator": key.annotators[annotator],
         "questions": [asdict(QUESTIONS[name]) for name in key.questions],
-        "items": [
-            {"row_id": row.row_id, **shown_texts(plan.units[row.unit], row.order)}
-            for row in plan.rows_of(annotator)
-        ],
+        "items": plan.items(annotator),
     }
     folder = resources.files("rag_sourcebias.pairs") / "templates"
     page, style, script = (

@@ -100,11 +100,11 @@ def read_annotation_key(path: PathLike) -> AnnotationKey:
         if unknown:
             raise DataError(f"question {unknown[0]!r} is unknown")
         for row in key.rows:
-            places = ((row.unit, len(key.units)), (row.annotator, len(key.annotators)))
-            if not all(0 <= place < n for place, n in places):
+            named = row.unit in range(len(key.units)) and row.annotator in range(
+                len(key.annotators)
+            )
+            if not named or sorted(row.order) != [0, 1]:
                 raise DataError(f"row {row.row_id!r} is of a unit or an annotator it does not name")
-            if sorted(row.order) != list(range(len(key.units[row.unit].sources))):
-                raise DataError(f"row {row.row_id!r} shows texts {row.order} of its unit")
         return key
 
 
@@ -204,7 +204,6 @@ def _offered(cell: object, question: AnnotationQuestion, where: str) -> str | No
 # Agreement of annotators on nominal answers, with answers missing, bootstrapped over units.
 
 
-Formula = Callable[[FloatArray], FloatArray]
 _UNDEFINED = 0.01  # share of resamples that may be undefined
 _TINY = 1e-12  # chance agreement that rounding cannot tell from 1
 
@@ -246,22 +245,21 @@ def annotator_agreement(
     codes = np.arange(len(table.categories))
     counts = (table.codes[:, :, None] == codes).sum(axis=1).astype(np.float64)
     several = counts[counts.sum(axis=1) >= 2]
+    n = several.sum(axis=1, keepdims=True)
+    agreeing = (several * (several - 1)).sum(axis=1, keepdims=True) / (n * (n - 1))
+    columns = np.hstack([n * (1 - agreeing), several])  # disagreement, and each category's count
     bootstrap = (confidence_level, resamples, generator)
+    alpha = partial(_alpha, n_units=len(several))
     return (
-        _measured("percent", _agreeing(several), lambda means: means[:, 0], bootstrap),
-        _measured(
-            "krippendorff_alpha",
-            _alpha_columns(several),
-            partial(_alpha, n_units=len(several)),
-            bootstrap,
-        ),
+        _measured("percent", agreeing, lambda means: means[:, 0], bootstrap),
+        _measured("krippendorff_alpha", columns, alpha, bootstrap),
     )
 
 
 def _measured(
     name: str,
     columns: FloatArray,
-    formula: Formula,
+    formula: Callable[[FloatArray], FloatArray],
     bootstrap: tuple[float, int, np.random.Generator],
 ) -> RaterAgreement:
     empty = RaterAgreement(name=name, value=None, interval=None, n_units=len(columns))
@@ -286,19 +284,6 @@ def _measured(
         return replace(empty, value=value, note=PairsCode.SAME_IN_ALL())
     assumed = (InferCode.UNITS_SAMPLED(units="units"),)
     return replace(empty, value=value, interval=replace(interval, assumptions=assumed))
-
-
-def _agreeing(counts: FloatArray) -> FloatArray:
-    """Per unit: share of agreeing pairs of annotators."""
-    answers = counts.sum(axis=1, keepdims=True)
-    agreeing = (counts * (counts - 1)).sum(axis=1, keepdims=True)
-    return np.asarray(agreeing / (answers * (answers - 1)))
-
-
-def _alpha_columns(counts: FloatArray) -> FloatArray:
-    """Per unit: observed disagreement and the count of each category."""
-    m = counts.sum(axis=1, keepdims=True)
-    return np.hstack([(m**2 - (counts**2).sum(axis=1, keepdims=True)) / (m - 1), counts])
 
 
 def _alpha(means: FloatArray, *, n_units: int) -> FloatArray:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,6 @@ from rag_sourcebias.measure.texts import require_sources, summarise_dataset
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
-    CheckedPair,
     NamedIds,
     PairCheckConfig,
     PairChecks,
@@ -75,45 +73,28 @@ class PairRows:
 
 def pair_rows(tags: TagTable, baseline: str, other: str) -> PairRows:
     """Find the pairs of two sources; of several versions in one source the first counts."""
-    ours, theirs = (_versions(tags, source) for source in (baseline, other))
-    codes = [code for code in ours.first if code in theirs.first]
-    return PairRows(
-        baseline=_rows(ours.first[code] for code in codes),
-        other=_rows(theirs.first[code] for code in codes),
-        baseline_alone=_rows(ours.without(theirs)),
-        other_alone=_rows(theirs.without(ours)),
-        repeated=_rows([*ours.repeated, *theirs.repeated]),
+    codes, repeated, alone = [], [], []
+    for source in (baseline, other):
+        rows = np.flatnonzero(tags.source_codes == tags.sources.index(source))
+        paired = rows[tags.pair_codes[rows] >= 0]
+        _, places = np.unique(tags.pair_codes[paired], return_index=True)
+        first = paired[np.sort(places)]
+        codes.append(first)
+        repeated.append(np.setdiff1d(paired, first))
+        alone.append(np.setdiff1d(rows, repeated[-1]))
+    ours, theirs = codes
+    _, at, counterpart = np.intersect1d(
+        tags.pair_codes[ours], tags.pair_codes[theirs], return_indices=True
     )
-
-
-class _Versions(NamedTuple):
-    """Rows of one source: the first of each pair, the further ones, and those without a pair."""
-
-    first: dict[int, int]
-    repeated: list[int]
-    unpaired: list[int]
-
-    def without(self, other: _Versions) -> list[int]:
-        """Return rows that have no counterpart."""
-        alone = [row for code, row in self.first.items() if code not in other.first]
-        return sorted([*self.unpaired, *alone])
-
-
-def _versions(tags: TagTable, source: str) -> _Versions:
-    found = _Versions({}, [], [])
-    for row in np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist():
-        code = int(tags.pair_codes[row])
-        if code < 0:
-            found.unpaired.append(row)
-        elif code in found.first:
-            found.repeated.append(row)
-        else:
-            found.first[code] = row
-    return found
-
-
-def _rows(rows: Iterable[int]) -> IntArray:
-    return np.array(list(rows), dtype=np.int64)
+    order = np.argsort(at)
+    both = (ours[at[order]], theirs[counterpart[order]])
+    return PairRows(
+        baseline=both[0],
+        other=both[1],
+        baseline_alone=np.setdiff1d(alone[0], both[0]),
+        other_alone=np.setdiff1d(alone[1], both[1]),
+        repeated=np.concatenate(repeated),
+    )
 
 
 def criteria_of(corpus: Corpus, qrels: Qrels, rows: PairRows) -> PairCriteria:
@@ -162,8 +143,7 @@ def shared_queries(dataset: Dataset, rows: PairRows) -> BoolArray:
     """Which judged queries have a text and a relevant document among both versions; shape (nq,)."""
     qrels = dataset.qrels
     doc_rows = dataset.corpus.tags.rows_for(qrels.doc_ids)[qrels.doc_codes]
-    with_text = {query.query_id for query in dataset.queries}
-    found = np.array([query_id in with_text for query_id in qrels.query_ids], dtype=np.bool_)
+    found = np.isin(qrels.query_ids, [query.query_id for query in dataset.queries])
     for side in (rows.baseline, rows.other):
         relevant = np.zeros(len(qrels.query_ids), dtype=np.bool_)
         relevant[qrels.query_codes[(qrels.grades > 0) & np.isin(doc_rows, side)]] = True
@@ -305,7 +285,13 @@ def source_pairs(
         histograms={name: found for name, found in histograms.items() if found is not None},
         flagged_ids={flag: ids for flag, ids in flagged.items() if ids},
         worst=tuple(
-            _with_texts(checks.pair(row), texts[0][row], texts[1][row], config.text_limit)
+            replace(
+                checks.pair(row),
+                baseline_text=texts[0][row][: config.text_limit],
+                other_text=texts[1][row][: config.text_limit],
+                baseline_length=len(texts[0][row]),
+                other_length=len(texts[1][row]),
+            )
             for row in checks.worst(config.worst).tolist()
         ),
         by_chance=checks.by_chance,
@@ -322,16 +308,6 @@ def _histogram(values: FloatArray, edges: FloatArray) -> Histogram | None:
         counts=counts.astype(np.int64),
         mean=float(known.mean()),
         median=float(np.median(known)),
-    )
-
-
-def _with_texts(pair: CheckedPair, baseline: str, other: str, limit: int) -> CheckedPair:
-    return replace(
-        pair,
-        baseline_text=baseline[:limit],
-        other_text=other[:limit],
-        baseline_length=len(baseline),
-        other_length=len(other),
     )
 
 
@@ -386,7 +362,10 @@ def check_paired_corpus(
     """
     config, thresholds = config or PairCheckConfig(), thresholds or PairThresholds()
     begin = on_stage or (lambda _: None)
-    dataset = data if isinstance(data, Dataset) else _unjudged(data)
+    if isinstance(data, Dataset):
+        dataset = data
+    else:
+        dataset = Dataset(name="corpus", corpus=data, queries=(), qrels=Qrels.from_rows(()))
     _check_retrievers(retrievers, dataset)
     corpus = dataset.corpus
     rows = _rows_of(corpus.tags, baseline_source, sources)
@@ -436,10 +415,6 @@ def check_paired_corpus(
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-def _unjudged(corpus: Corpus) -> Dataset:
-    return Dataset(name="corpus", corpus=corpus, queries=(), qrels=Qrels.from_rows(()))
 
 
 def _check_retrievers(retrievers: Sequence[RetrieverSpec], dataset: Dataset) -> None:

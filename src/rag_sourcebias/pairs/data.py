@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram
-from rag_sourcebias.core.errors import DataError, check_level, check_settings, setting
+from rag_sourcebias.core.errors import (
+    DataError,
+    check_level,
+    check_settings,
+    require_at_least,
+    setting,
+)
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.measure.relevance import check_cutoffs
 from rag_sourcebias.measure.texts import DataSummary
@@ -176,16 +182,8 @@ class CheckedPair:
 
     def without_texts(self) -> CheckedPair:
         """Return the pair without its texts and what was read off them."""
-        return replace(
-            self,
-            numbers_missing=(),
-            numbers_added=(),
-            names_missing=(),
-            names_added=(),
-            leftover="",
-            baseline_text="",
-            other_text="",
-        )
+        facts: dict[str, Any] = dict.fromkeys(PAIR_FACTS, ())
+        return replace(self, leftover="", baseline_text="", other_text="", **facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -414,12 +412,9 @@ class PairCheckConfig:
                 f"{self.margin!r} is outside (0, 1); 0.05 is 5 points ×100",
             ),
             (0 < self.level < 0.5, "level", f"{self.level!r} is outside (0, 0.5); 0.05 is usual"),
-            (
-                self.worst >= 0 and self.text_limit >= 1,
-                "worst",
-                f"{self.worst} must be at least 0, text_limit {self.text_limit} at least 1",
-            ),
         )
+        require_at_least(0, worst=self.worst)
+        require_at_least(1, text_limit=self.text_limit)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rag_sourcebias.core.errors import visible
 from rag_sourcebias.intake.tables import sheet_csv
 from rag_sourcebias.io.files import PathLike, write_atomic
-from rag_sourcebias.pairs.data import PAIR_VALUES, CheckedPair, PairChecks
+from rag_sourcebias.pairs.data import PAIR_FACTS, PAIR_VALUES, CheckedPair, PairChecks
 from rag_sourcebias.pairs.findings import reasons_of
 
 _UNSAFE = re.compile(r'[%/\\:*?"<>|\x00-\x1f]')
@@ -58,10 +58,7 @@ def _row(pair: CheckedPair, checks: PairChecks) -> Mapping[str, str]:
         "flags": " ".join(pair.flags),
         "reasons": _joined(reasons),
         **{name: "" if value is None else f"{value:.4f}" for name, value in values.items()},
-        "numbers_missing": _joined(pair.numbers_missing),
-        "numbers_added": _joined(pair.numbers_added),
-        "names_missing": _joined(pair.names_missing),
-        "names_added": _joined(pair.names_added),
+        **{name: _joined(getattr(pair, name)) for name in PAIR_FACTS},
         "language_baseline": pair.languages[0],
         "language_other": pair.languages[1],
     }

@@ -107,14 +107,14 @@ def _frame(
     *,
     formats: Mapping[str, str] | None = None,
     heads: Mapping[str, str] | None = None,
-    n_heads: int = 1,
 ) -> Frame:
+    """Return a table whose rows are named by their first two columns."""
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return Frame(
         columns=dict(zip(names, columns, strict=True)),
         formats=formats or {},
         heads=heads or {},
-        n_heads=n_heads,
+        n_heads=2,
     )
 
 
@@ -128,7 +128,7 @@ def _criteria(report: PairResults) -> Frame:
         if report.sole_corpus:
             rows.append((part.source, "judged queries", part.n_queries))
             rows.append((part.source, "queries without both versions", part.n_left_out))
-    return _frame(("source", "counted", "n"), rows, n_heads=2)
+    return _frame(("source", "counted", "n"), rows)
 
 
 def _exceptions(report: PairResults) -> Frame:
@@ -139,7 +139,7 @@ def _exceptions(report: PairResults) -> Frame:
         if isinstance(ids := getattr(part.criteria, counted), NamedIds)
         for name in ids.first
     ]
-    return _frame(("source", "exception", "id"), rows, n_heads=2)
+    return _frame(("source", "exception", "id"), rows)
 
 
 def _flags(report: PairResults) -> Frame:
@@ -154,9 +154,7 @@ def _flags(report: PairResults) -> Frame:
             share = n / found.n_pairs if n else None
             rows.append((part.source, name.replace("_", " "), n, share))
         rows.append((part.source, "pairs", found.n_pairs, None))
-    return _frame(
-        ("source", "flag", "pairs", "share"), rows, formats={"share": "percent"}, n_heads=2
-    )
+    return _frame(("source", "flag", "pairs", "share"), rows, formats={"share": "percent"})
 
 
 def _values(report: PairResults) -> Frame:
@@ -172,7 +170,6 @@ def _values(report: PairResults) -> Frame:
         rows,
         formats=dict.fromkeys(columns[2:], "2"),
         heads={"low": "5%", "high": "95%", "mismatched": "mismatched pairs"},
-        n_heads=2,
     )
 
 
@@ -212,7 +209,6 @@ def _sole_corpus(report: PairResults) -> Frame:
             "p_different": "p different",
             "p_equivalent": "p equivalent",
         },
-        n_heads=2,
     )
 
 
@@ -232,7 +228,6 @@ def _worst_pairs(report: PairResults) -> Frame:
         rows,
         formats=dict.fromkeys(PAIR_VALUES, "2"),
         heads=VALUES,
-        n_heads=2,
     )
 
 
@@ -244,7 +239,7 @@ def _facts(report: PairResults) -> Frame:
         for name, label in _FACTS.items()
         for fact in getattr(pair, name)
     ]
-    return _frame(("source", "pair", "change", "fact"), rows, n_heads=2)
+    return _frame(("source", "pair", "change", "fact"), rows)
 
 
 def _thresholds(report: PairResults) -> Frame:
@@ -252,7 +247,7 @@ def _thresholds(report: PairResults) -> Frame:
         (label, _threshold(getattr(report.thresholds, name)), why)
         for name, (label, why) in _THRESHOLDS.items()
     ]
-    return _frame(("threshold", "value", "because"), rows, n_heads=2)
+    return _frame(("threshold", "value", "because"), rows)
 
 
 def _threshold(value: bool | float | tuple[float, float] | None) -> str:

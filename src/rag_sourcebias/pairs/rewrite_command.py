@@ -49,8 +49,11 @@ _DATA, _MODEL, _WRITING, _COST = "What is rewritten", "Model", "How it writes", 
 # Prompts from the command line: known names, a template, or a YAML file of one's own.
 
 
-_KNOWN = {prompt.name: prompt for prompt in (REWRITE, *REPHRASE, *STYLES)}
-_GROUPS = {"rephrase": REPHRASE, "styles": STYLES}
+_KNOWN: dict[str, tuple[RewritePrompt, ...]] = {
+    "rephrase": REPHRASE,
+    "styles": STYLES,
+    **{prompt.name: (prompt,) for prompt in (REWRITE, *REPHRASE, *STYLES)},
+}
 _NAMED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)=(?P<template>.+)", re.DOTALL)
 
 
@@ -84,16 +87,12 @@ def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
 def _named(text: str) -> list[RewritePrompt]:
     found: list[RewritePrompt] = []
     for name in (part.strip() for part in text.split(",") if part.strip()):
-        if name in _GROUPS:
-            found += _GROUPS[name]
-        elif name in _KNOWN:
-            found.append(_KNOWN[name])
-        else:
+        if name not in _KNOWN:
             raise DataError(
-                f"--prompts: {name!r} is no prompt; there are rewrite, rephrase (rephrase-1 to "
-                f"rephrase-{len(REPHRASE)}), styles (style-0 to style-{len(STYLES) - 1}), or a "
-                "template of your own such as 'Shorten this: {text}'"
+                f"--prompts: {name!r} is no prompt; there are {', '.join(_KNOWN)}, or a template "
+                "of your own such as 'Shorten this: {text}'"
             )
+        found += _KNOWN[name]
     return found
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -655,16 +656,14 @@ def planned_jobs(
     max_tokens: int,
     temperature: float,
     seed: int,
-    date: str,
 ) -> tuple[Job, ...]:
-    """Return a job for each prompt; nothing is read or written.
+    """Return a job for each prompt, begun today; nothing is read or written.
 
     Raises
     ------
     DataError
         If a prompt or an option is not valid, or the model's name cannot be a source.
     """
-    found = checked_prompts(prompts)
     Request(prompt="", max_tokens=max_tokens, temperature=temperature, sample=seed)  # or refuse
     return tuple(
         Job(
@@ -682,8 +681,8 @@ def planned_jobs(
                 temperature=float(temperature),
                 seed=seed,
                 max_tokens=max_tokens,
-                date=date,
+                date=datetime.now(UTC).date().isoformat(),
             ),
         )
-        for prompt in found
+        for prompt in checked_prompts(prompts)
     )

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -298,7 +297,7 @@ def rewrite_source(
         on_ended()
     ends: dict[str, Counter[str]] = {"done": Counter(), "skipped": Counter(), "failed": Counter()}
     cleaned: Counter[str] = Counter()
-    tokens = {"prompt_tokens": 0, "completion_tokens": 0}
+    tokens: dict[str, Any] = {"prompt_tokens": 0, "completion_tokens": 0}
 
     def counted() -> Iterator[dict[str, Any]]:
         for record in _records(job, cache, errors):
@@ -333,8 +332,7 @@ def rewrite_source(
         cleaned=dict(sorted(cleaned.items())),
         cost=None if prices is None else prices.cost(**tokens),
         currency="" if prices is None else prices.currency,
-        prompt_tokens=tokens["prompt_tokens"],
-        completion_tokens=tokens["completion_tokens"],
+        **tokens,
     )
 
 
@@ -470,7 +468,6 @@ def build_paired_corpus(
         max_tokens=max_tokens,
         temperature=temperature,
         seed=seed,
-        date=datetime.now(UTC).date().isoformat(),
     )
     human = _described(source, limit, untagged)
     manifest, begun = merged(folder, human, tuple(job.source for job in jobs))
@@ -602,7 +599,6 @@ def estimate_paired_corpus(
         max_tokens=max_tokens,
         temperature=temperature,
         seed=seed,
-        date="",
     )
     cache = CompletionCache(folder / ANSWERS)
     n = requests = cached = prompt_chars = text_chars = 0

@@ -49,8 +49,6 @@ class Bar:
         Whether the dot is filled.
     was : float or None
         Where the value was before a change.
-    chance : float or None
-        Where chance alone would put it.
     """
 
     left: float
@@ -59,7 +57,6 @@ class Bar:
     side: str
     solid: bool
     was: float | None = None
-    chance: float | None = None
 
     @classmethod
     def over(
@@ -70,7 +67,6 @@ class Bar:
         side: str,
         solid: bool,
         was: float | None = None,
-        chance: float | None = None,
     ) -> Bar:
         """Place (lower end, value, upper end) on a scale; what lies beyond it stands at its end."""
 
@@ -86,7 +82,6 @@ class Bar:
             side=side,
             solid=solid,
             was=None if was is None else place(was),
-            chance=None if chance is None else place(chance),
         )
 
 
@@ -187,8 +182,6 @@ class Table:
     sides : tuple of tuple of str
         "baseline", "other" or "" of each cell of each row: the colour in a terminal, "strong "
         before it where it is significant.
-    together : int
-        Columns of numbers that a narrow terminal does not part.
     bars : tuple of Bar or None
         Of each row, in a page after column ``bars_at`` under the head ``scale``.
     sparse : bool
@@ -200,7 +193,6 @@ class Table:
     caption: str
     frame: Frame
     sides: tuple[tuple[str, ...], ...] = ()
-    together: int = 1
     bars: tuple[Bar | None, ...] = ()
     bars_at: int = 0
     scale: str = ""
@@ -716,27 +708,14 @@ def text_frame(
     groups, names, every = _axes(statistics, original)
     cells = {name: [_mean(every.get((group, name))) for group in groups] for name in names}
     texts = [max(s.n for s in statistics if s.group == group) for group in groups]
-    return Frame(columns={head: groups, "texts": texts, **cells}, formats=_formats(names))
-
-
-def _formats(names: Sequence[str]) -> dict[str, str]:
-    return {name: "" if name == "words" else "2" for name in names}
+    formats = {name: "2" for name in names if name != "words"}
+    return Frame(columns={head: groups, "texts": texts, **cells}, formats=formats)
 
 
 def _mean(found: TextStatistic | None) -> object:
     if found is None:
         return None
     return found.average if found.mean is None else found.mean
-
-
-def text_means(statistics: Sequence[TextStatistic], *, original: str | None = None) -> Frame:
-    """Return the means without intervals: what a terminal has room for."""
-    groups, names, every = _axes(statistics, original)
-    columns = {
-        name: [s.average if (s := every.get((group, name))) else None for group in groups]
-        for name in names
-    }
-    return Frame(columns={"mean per text": groups, **columns}, formats=_formats(names))
 
 
 def text_key(statistics: Sequence[TextStatistic]) -> tuple[Finding, ...]:

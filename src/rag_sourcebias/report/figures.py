@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle, pairwise, zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
-from rag_sourcebias.core.errors import MissingExtraError
+from rag_sourcebias.core.errors import import_extra
 from rag_sourcebias.core.finding import Interval, number, shorten
 
 if TYPE_CHECKING:
@@ -47,16 +47,12 @@ class Axis:
         Places that carry a text; round numbers where there is none.
     digits : int
         Decimals of its values in words.
-    signed : bool
-        Values above 0 carry a plus in words.
     """
 
     label: str = ""
     span: tuple[float | None, float | None] = (None, None)
     ticks: tuple[tuple[float, str], ...] = ()
-    log: bool = False
     digits: int = 1
-    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,20 +140,14 @@ class Intervals(_Picture):
         Explained above the rows, and said of each mark in words.
     filled : str
         What a filled mark stands for, in words, where the keys do not say.
-    ticked : str
-        What the ticks stand for, in words.
-    joined : {"", "line", "arrow"}
-        How the marks of a row are joined.
-    bars : bool
-        Draw a bar from 0 to each mark.
+    joined : bool
+        An arrow leads from each mark of a row to the next.
     """
 
     rows: tuple[Row, ...]
     keys: tuple[Key, ...] = ()
     filled: str = ""
-    ticked: str = ""
-    joined: Literal["", "line", "arrow"] = ""
-    bars: bool = False
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,10 +160,10 @@ class Curve:
         In the key.
     ends : tuple of tuple of float
         Interval of each, drawn upright, or as a ``band``.
-    mark : str
-        "" for the shape of its colour.
-    line : str
-        What joins the values; "colour" for the dashes of its colour.
+    marked : bool
+        Draw a mark for each value, in the shape of its colour.
+    line : bool
+        Join the values.
     sizes : tuple of float
         Areas of the marks, relative to the largest of all curves.
     """
@@ -184,8 +174,8 @@ class Curve:
     name: str = ""
     ends: tuple[Ends, ...] = ()
     band: bool = False
-    mark: Literal["", "none", "dot", "dash", "cross", "tick", "ring"] = ""
-    line: Literal["", "colour", "solid", "dashed", "dotted"] = ""
+    marked: bool = True
+    line: bool = False
     sizes: tuple[float, ...] = ()
 
 
@@ -195,8 +185,6 @@ class Points(_Picture):
 
     Parameters
     ----------
-    names : tuple of str
-        Written beside the marks of the first curve.
     joined : bool
         A thin line leads from each mark of the first curve to that of the second.
     square : bool
@@ -204,7 +192,6 @@ class Points(_Picture):
     """
 
     curves: tuple[Curve, ...]
-    names: tuple[str, ...] = ()
     joined: bool = False
     square: bool = False
 
@@ -227,17 +214,16 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram(_Picture):
-    """How often values fall between edges, or into categories side by side.
+    """How often values fall between edges.
 
     Parameters
     ----------
     edges : tuple of float
-        One more than the bins; none where there are ``categories``.
+        One more than the bins.
     """
 
     bars: tuple[Bars, ...]
-    edges: tuple[float, ...] = ()
-    categories: tuple[str, ...] = ()
+    edges: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,12 +257,8 @@ def mark(
     """Return an interval as a mark; ``at`` where there may be an estimate alone."""
     if found is None:
         return Mark(at=0.0 if at is None else at, colour=colour, solid=solid)
-    return Mark(
-        at=found.estimate if at is None else at,
-        ends=(found.lower, found.upper),
-        colour=colour,
-        solid=solid,
-    )
+    value = found.estimate if at is None else at
+    return Mark(at=value, ends=(found.lower, found.upper), colour=colour, solid=solid)
 
 
 def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
@@ -362,8 +344,6 @@ _STYLE = {
     "ytick.labelcolor": COLOURS["ink"],
     "grid.color": COLOURS["grid"],
     "grid.linewidth": 0.8,
-    "hatch.color": COLOURS["other"],
-    "hatch.linewidth": 1.2,
     "axes.unicode_minus": True,
     "legend.fontsize": 11.5,
     "legend.frameon": False,
@@ -393,7 +373,6 @@ def _plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None
 # A colour has its mark and its dashes.
 
 _MARKS = {"baseline": "o", "other": "^", "even": "s", "ink": "D", "muted": "x"}
-_SHAPES = {"dot": "o", "dash": "_", "cross": "x", "tick": "|", "ring": "o", "disc": "o"}
 _DASHES: dict[str, Any] = {
     "solid": "-", "dashed": (0, (4, 3)), "dotted": ":",
     "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
@@ -406,10 +385,9 @@ _OVER_ROWS: dict[str, Any] = {
     "annotation_clip": False,
     "bbox": {"facecolor": COLOURS["paper"], "edgecolor": "none", "pad": 1.5},
 }
-_HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 46  # characters
+_HEADING, _LABEL, _KEYS = 44, 22, 46  # characters
 _BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
 _SAID, _TOLD = 40, 400  # values of a curve in words; on hover
-_STEPS = (1, 2, 5)  # ticks of a logarithmic axis
 _CELL, _COLUMN, _LABELS = 0.4, 0.38, 1.0  # inches of a heat map
 _HORIZONTAL, _STRONGEST = 3, 0.55  # characters above a column; opacity behind readable numbers
 
@@ -427,15 +405,9 @@ def draw(picture: Picture, *, uid: str) -> str:
     MissingExtraError
         If matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise MissingExtraError(
-            package="matplotlib", extra="report", feature="plots in a report"
-        ) from error
+    mpl = import_extra("matplotlib", "matplotlib", "report", "plots in a report")
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     said, buffer = picture.description or describe(picture), io.StringIO()
     # Whatever the user's own settings are; the same ids every time.
     with mpl.rc_context(), warnings.catch_warnings():
@@ -507,12 +479,7 @@ def _said_rows(picture: Intervals) -> Iterator[str]:
         if row.group != group:
             group = row.group
             yield f"{group}:"
-        ticks = (
-            f"{picture.ticked} {number(at, digits=picture.x.digits)}"
-            for at in row.ticks
-            if picture.ticked
-        )
-        said = ", ".join(filter(None, (*map(say, row.marks), *ticks, row.note)))
+        said = ", ".join(filter(None, (*map(say, row.marks), row.note)))
         yield f"{row.label}{': ' if row.label else ''}{said}."
 
 
@@ -523,7 +490,7 @@ def _said_mark(picture: Intervals, mark: Mark) -> str:
 
 
 def _valued(at: float, ends: Ends | None, axis: Axis) -> str:
-    text = number(at, digits=axis.digits, signed=axis.signed)
+    text = number(at, digits=axis.digits)
     if ends is None:
         return text
     low, high = (number(end, digits=axis.digits) for end in ends)
@@ -539,23 +506,21 @@ def _said_curve(picture: Points | Lines, curve: Curve) -> str:
 
 def _said_values(picture: Points | Lines, curve: Curve) -> list[str]:
     ticks, say = dict(picture.x.ticks), partial(number, digits=picture.x.digits)
-    places = getattr(picture, "names", ()) or [ticks.get(x) or say(x) for x in curve.x]
+    places = [ticks.get(x) or say(x) for x in curve.x]
     return [
         f"{at}: {_valued(y, ends, picture.y)}"
         for at, y, ends in zip_longest(places, curve.y, curve.ends)
     ]
 
 
-def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) -> dict[str, Any]:
+def _look(colour: str, *, solid: bool = True, size: float = 7) -> dict[str, Any]:
     """Return how a mark is drawn, on a picture and in its key."""
-    if shape == "none":
-        return {"color": COLOURS[colour], "linestyle": "none"}
     return {
         "color": COLOURS[colour],
-        "marker": _SHAPES[shape] if shape else _MARKS[colour],
-        "markersize": {"ring": 15, "dot": 0.65 * size, "dash": 1.4 * size}.get(shape, size),
-        "markeredgewidth": 0 if shape == "dot" else 1.6,
-        "markerfacecolor": "none" if shape == "ring" else COLOURS[colour if solid else "paper"],
+        "marker": _MARKS[colour],
+        "markersize": size,
+        "markeredgewidth": 1.6,
+        "markerfacecolor": COLOURS[colour if solid else "paper"],
         "linestyle": "none",
     }
 
@@ -565,25 +530,14 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
     drawn = getattr(axes.dataLim, f"interval{which}")
     low, high = sorted(drawn) if math.isfinite(sum(drawn)) else (0.0, 1.0)
     margin = 0.04 * (high - low) or 0.5
-    around = (low / 1.12, high * 1.12) if axis.log else (low - margin, high + margin)
+    around = (low - margin, high + margin)
     low, high = (e if given is None else given for e, given in zip(around, axis.span, strict=True))
-    ticks = axis.ticks
-    axes.set(**{f"{which}label": axis.label, f"{which}scale": "log" if axis.log else "linear"})
-    axes.set(**{f"{which}lim": (low, high)})
-    set_ticks = getattr(axes, f"set_{which}ticks")
-    if axis.log:
-        every = (
-            step * 10**power
-            for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-            for step in _STEPS
-        )
-        ticks = ticks or tuple((t, f"{t:,}") for t in every if low <= t <= high)
-        set_ticks([], minor=True)
-    if ticks:
-        places, texts = zip(*ticks, strict=True)
+    axes.set(**{f"{which}label": axis.label, f"{which}lim": (low, high)})
+    if axis.ticks:
+        places, texts = zip(*axis.ticks, strict=True)
         turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"}
         crowded = which == "x" and sum(len(text) + 1 for text in texts) > 2 * _LABEL
-        set_ticks(places, texts, **(turned if crowded else {}))
+        getattr(axes, f"set_{which}ticks")(places, texts, **(turned if crowded else {}))
     else:
         axes.locator_params(axis=which, nbins=8 if which == "x" else 6)
 
@@ -608,7 +562,7 @@ def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: 
     """Put keys above the axes, in two columns where the names ``beside`` leave room."""
     known = {text: look for text, look in entries if text}
     for text, look in known.items():
-        (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
+        axes.plot([0], [math.nan], label=text, **look)
     if known:
         axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1),
@@ -627,16 +581,14 @@ def _guide_keys(guides: Iterable[Guide]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _intervals(picture: Intervals) -> Figure:
-    # Marks of a row stand below each other, but for those that a level line joins.
-    step = 0.0 if picture.joined == "line" else _BELOW
     places, headings, y, group = [], [], 0.0, ""
     for row in picture.rows:
         if row.group != group:
             group = row.group
             headings.append((y + 0.75, group))
             y += 0.75 + _UNDER_HEADING
-        places.append([y + step * i for i in range(len(row.marks))] or [y])
-        y += 1.0 + (step * max(0, len(row.marks) - 1))
+        places.append([y + _BELOW * i for i in range(len(row.marks))] or [y])
+        y = places[-1][-1] + 1.0
     names = distinct([row.label for row in picture.rows], _LABEL)
     figure, axes = _canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
     axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
@@ -648,7 +600,7 @@ def _intervals(picture: Intervals) -> Figure:
         _row(axes, picture, row, ys)
     _guides(axes, picture.guides)
     _axis(axes, "x", picture.x)
-    line = {"linestyle": "-", "linewidth": 2.2} if step else {}
+    line = {"linestyle": "-", "linewidth": 2.2}
     spanned = {mark.colour for row in picture.rows for mark in row.marks if mark.ends}
     entries = (
         (text, {**_look(colour, solid=s), **(line if colour in spanned else {})})
@@ -674,16 +626,11 @@ def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
             [at, at], [middle - 0.36, middle + 0.36], color=COLOURS[side], linewidth=1.6, zorder=4
         )
     for i, (one, other) in enumerate(pairwise(row.marks)):
-        if picture.joined == "line":
-            _level(axes, (one.at, other.at), middle, "grid", 3)
-        elif picture.joined == "arrow" and not math.isclose(one.at, other.at):
+        if picture.joined and not math.isclose(one.at, other.at):
             arrow = {"arrowstyle": "->", "color": COLOURS["muted"], "shrinkA": 4, "shrinkB": 5}
             axes.annotate("", (other.at, ys[i + 1]), (one.at, ys[i]), arrowprops=arrow, zorder=1.5)
-    for mark, y in zip(row.marks, cycle(ys), strict=False):
-        drawn: list[Artist] = []
-        if picture.bars:
-            drawn += axes.barh(y, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
-        drawn += _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
+    for mark, y in zip(row.marks, ys, strict=False):
+        drawn = _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
         drawn += axes.plot([mark.at], [y], **_look(mark.colour, solid=mark.solid), zorder=3)
         words = ": ".join(filter(None, (row.group, row.label, _said_mark(picture, mark))))
         tipped(drawn, [words])
@@ -726,20 +673,20 @@ def _curves(picture: Points | Lines) -> Figure:
     if square:
         axes.set_autoscale_on(picture.x.span[0] is None)  # else matplotlib warns of what it widens
         axes.set_aspect("equal", adjustable="datalim" if picture.x.span[0] is None else "box")
-    if isinstance(picture, Points):
-        _names(axes, picture)
     _keys(axes, [*((c.name, _curve_look(c)) for c in curves), *_guide_keys(picture.guides)])
     _plain_axes(axes, grid="both" if isinstance(picture, Points) else "y")
     return figure
 
 
 def _curve_look(curve: Curve) -> dict[str, Any]:
-    line = curve.colour if curve.line == "colour" else curve.line
     n = 1 if curve.sizes else len(curve.x)
-    size = min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1)))) if not curve.line else 5.5
-    look = _look(curve.colour, shape=curve.mark, size=size)
-    line = line or ("solid" if curve.mark == "none" else "")  # of intervals alone, in the key
-    return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
+    size = 5.5 if curve.line else min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1))))
+    look = _look(curve.colour, size=size)
+    if not curve.marked:
+        look["marker"] = "none"
+    if curve.line or not curve.marked:  # of intervals alone, in the key
+        look |= {"linestyle": "-", "linewidth": 1.6}
+    return look
 
 
 def _curve(axes: Axes, picture: Points | Lines, curve: Curve, largest: float) -> None:
@@ -768,7 +715,6 @@ def _curve(axes: Axes, picture: Points | Lines, curve: Curve, largest: float) ->
         )
     if curve.line:
         axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
-    marks: dict[str, Any] = {**look, "linestyle": "none", "zorder": 3.5}
     if curve.sizes:
         shown = axes.scatter(
             curve.x,
@@ -782,71 +728,31 @@ def _curve(axes: Axes, picture: Points | Lines, curve: Curve, largest: float) ->
             zorder=3,
         )
         tipped([shown], words)
-    elif curve.mark != "none":
-        tipped(axes.plot(curve.x, curve.y, **marks), words)
-
-
-def _names(axes: Axes, picture: Points) -> None:
-    """Write a name over each mark of the first curve."""
-    first = picture.curves[0]
-    for name, x, y in zip(picture.names, first.x, first.y, strict=False):
-        axes.annotate(
-            shorten(name, _NAME),
-            (x, y),
-            xytext=(0, 8),
-            textcoords="offset points",
-            fontsize=11,
-            ha="center",
-            zorder=5,
-        )
+    elif curve.marked:
+        tipped(axes.plot(curve.x, curve.y, **{**look, "linestyle": "none"}, zorder=3.5), words)
 
 
 # Histogram, heat map
 
 
 def _histogram(picture: Histogram) -> Figure:
-    n, ticks, keys = len(picture.bars), tuple(enumerate(picture.categories)), []
+    n, keys = len(picture.bars), []
     figure, axes = _canvas(2.6 if n == 1 else 3.2)
-    for i, bars in enumerate(picture.bars):
+    for bars in picture.bars:
         colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
-        fill: dict[str, Any] = (
-            {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
-            if ticks and i
-            else {"color": colour}
-        )
-        keys.append((bars.name, {"linewidth": 1.2 if ticks and i else 5, **fill}))
-        if ticks:
-            shown = axes.bar(
-                [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks],
-                bars.heights,
-                0.72 / n,
-                linewidth=1.2,
-                **fill,
-            )
-            for (_, name), patch, height in zip(ticks, shown, bars.heights, strict=True):
-                tipped([patch], [_said_bar(picture, name, [(bars.name, height)])])
-            continue
-        axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
+        keys.append((bars.name, {"linewidth": 5, "color": colour}))
+        alpha = 0.75 if n == 1 else 0.22
+        axes.stairs(bars.heights, picture.edges, fill=True, alpha=alpha, color=colour)
         if n > 1:
-            axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, **fill)
+            axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, color=colour)
     _guides(axes, picture.guides)
-    _axis(
-        axes,
-        "x",
-        replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x,
-    )
+    _axis(axes, "x", picture.x)
     _axis(axes, "y", replace(picture.y, span=(0, None)))
     # Without 0, which would stand beside that of the other axis.
     axes.locator_params(axis="y", nbins=4, prune="lower")
     _keys(axes, [*keys, *_guide_keys(picture.guides)])
     _plain_axes(axes, grid="y")
     return figure
-
-
-def _said_bar(picture: Histogram, at: str, heights: Iterable[tuple[str, float]]) -> str:
-    say = partial(number, digits=picture.y.digits)
-    said = ", ".join(f"{name} {say(height)}".strip() for name, height in heights)
-    return f"{at}: {said}"
 
 
 def _heat_map(picture: HeatMap) -> Figure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from hashlib import sha256
@@ -13,7 +14,12 @@ from importlib import resources
 from itertools import count, groupby, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError, visible
+from rag_sourcebias.core.errors import (
+    MissingExtraError,
+    SourceBiasError,
+    import_extra,
+    visible,
+)
 from rag_sourcebias.core.finding import MISSING, Finding, Frame, for_markdown, number, shorten
 from rag_sourcebias.report.document import (
     Bar,
@@ -178,9 +184,8 @@ def _scale(bar: Bar | None) -> str:
         f'<i class="line {side}" style="left:{bar.left}%;width:{bar.width}%"></i>',
         f'<i class="{dot}" style="left:{bar.dot}%"></i>',
     ]
-    for name, at in (("was", bar.was), ("chance", bar.chance)):
-        if at is not None:
-            parts.append(f'<i class="{name}" style="left:{at}%"></i>')
+    if bar.was is not None:
+        parts.append(f'<i class="was" style="left:{bar.was}%"></i>')
     return "".join(parts)
 
 
@@ -197,16 +202,9 @@ def page(document: Document) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    try:
-        import jinja2
-        import markupsafe
-    except ModuleNotFoundError as error:
-        if error.name not in ("jinja2", "markupsafe"):
-            raise
-        raise MissingExtraError(
-            package="jinja2", extra="report", feature="an HTML report"
-        ) from error
-    safe, failures = markupsafe.Markup, list[str]()
+    jinja2 = import_extra("jinja2", "jinja2", "report", "an HTML report")
+    safe: type[Markup] = import_extra("markupsafe", "jinja2", "report", "an HTML report").Markup
+    failures: list[str] = []
     numbers = count(1)
 
     def svg(picture: Picture) -> Markup:
@@ -292,11 +290,11 @@ def _check_groups(checks: Checks) -> list[tuple[str, list[Any]]]:
 
 def _anchors() -> Callable[[str], str]:
     """Return a maker of ids for the tables and pictures of one page, from their captions."""
-    used: dict[str, int] = {}
+    used: Counter[str] = Counter()
 
     def anchor(caption: str) -> str:
         name = "-".join(_WORD.findall(caption.lower()))[:_ID] or "part"
-        used[name] = used.get(name, 0) + 1
+        used[name] += 1
         return f"at-{name}-{used[name]}" if used[name] > 1 else f"at-{name}"
 
     return anchor
@@ -304,10 +302,10 @@ def _anchors() -> Callable[[str], str]:
 
 def _labels() -> Callable[[str], str]:
     """Return a maker of names for the tables of one page: a caption that comes again is counted."""
-    used: dict[str, int] = {}
+    used: Counter[str] = Counter()
 
     def label(caption: str) -> str:
-        used[caption] = used.get(caption, 0) + 1
+        used[caption] += 1
         return f"{caption} ({used[caption]})" if used[caption] > 1 else caption
 
     return label
@@ -536,8 +534,6 @@ def _print_table(block: Table, console: Console) -> None:
     column = min(_COLUMN, _widest(titles, rows, label) + 2)  # two blanks stand between columns
     name = min(_NAME + _INDENT * label, max(8, console.width - column - 3))
     fit = max(1, (console.width - name - 2) // column)
-    if block.together <= fit < len(titles) - label - 1:
-        fit -= fit % block.together
     for start in range(label + 1, len(titles), fit):
         shown = range(start, min(start + fit, len(titles)))
         grid = Columns(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)

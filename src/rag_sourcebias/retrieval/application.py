@@ -295,7 +295,8 @@ class ApplicationRetriever:
                     f"{type(error).__name__}: {error}"
                 ) from error
             found = self._listed(found, query)
-            if found is None or isinstance(found, str | bytes | Mapping) or not _iterable(found):
+            text = isinstance(found, str | bytes | Mapping)
+            if text or not isinstance(found, Iterable) or inspect.isawaitable(found):
                 raise DataError(
                     f"retriever {self.name!r} returned {_a(found)} for query {query.query_id!r}; "
                     "expected a list of documents (ids, or objects or dicts with an id, text or "
@@ -314,10 +315,6 @@ class ApplicationRetriever:
             raise DataError(
                 f"retriever {self.name!r}, query {query.query_id!r}: {error}"
             ) from error
-
-
-def _iterable(found: object) -> bool:
-    return isinstance(found, Iterable) and not inspect.isawaitable(found)
 
 
 def _a(found: object) -> str:

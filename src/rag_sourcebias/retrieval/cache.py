@@ -74,12 +74,37 @@ def encode_corpus(
         If the encoder returns an array of another shape, or a number that is not finite.
     """
     row_of_text: dict[str, int] = {}
-    rows = [row_of_text.setdefault(text, len(row_of_text)) for text in corpus.texts]
-    vectors = _encode(encoder, corpus, progress)
+    found: list[Float32Array] = []
+    n = len(corpus)
+    for start in range(0, max(n, 1), ENCODED_TOGETHER):
+        if progress is not None:
+            progress(start, n)
+        part = slice(start, start + ENCODED_TOGETHER)
+        names: dict[str, str] = {}  # a text is encoded in the part in which it occurs first
+        for doc_id, text in zip(corpus.doc_ids[part], corpus.texts[part], strict=True):
+            if text not in row_of_text:
+                names[text] = doc_id
+                row_of_text[text] = len(row_of_text)
+        if names or not found:
+            token = _part.set((start, n))
+            try:
+                vectors = encoder.encode_documents(list(names))
+            finally:
+                _part.reset(token)
+            found.append(
+                checked_vectors(
+                    vectors,
+                    what=f"encoder {encoder.name!r}, documents",
+                    names=list(names.values()),
+                    similarity=similarity,
+                )
+            )
+    if progress is not None:
+        progress(n, n)
     return DocumentVectors(
         doc_ids=corpus.doc_ids,
-        distinct=normalized(vectors) if similarity == "cosine" else vectors,
-        row_of_doc=np.array(rows, dtype=np.int64),
+        distinct=np.concatenate(found),
+        row_of_doc=np.array([row_of_text[text] for text in corpus.texts], dtype=np.int64),
         similarity=similarity,
     )
 
@@ -112,39 +137,6 @@ def _reached(done: int, n: int) -> tuple[int, int]:
     return min(before + done, total), total
 
 
-def _encode(
-    encoder: Encoder, corpus: Corpus, progress: Callable[[int, int], None] | None
-) -> Float32Array:
-    """Encode every distinct text in the part of the corpus where it occurs first."""
-    seen: set[str] = set()
-    found: list[Float32Array] = []
-    for start in range(0, max(len(corpus), 1), ENCODED_TOGETHER):
-        stop = min(start + ENCODED_TOGETHER, len(corpus))
-        if progress is not None:
-            progress(start, len(corpus))
-        names: dict[str, str] = {}
-        for doc_id, text in zip(corpus.doc_ids[start:stop], corpus.texts[start:stop], strict=True):
-            if text not in seen:
-                names.setdefault(text, doc_id)
-        seen.update(names)
-        if names or not found:
-            token = _part.set((start, len(corpus)))
-            try:
-                vectors = encoder.encode_documents(list(names))
-            finally:
-                _part.reset(token)
-            found.append(
-                _checked(
-                    vectors,
-                    what=f"encoder {encoder.name!r}, documents",
-                    names=list(names.values()),
-                )
-            )
-    if progress is not None:
-        progress(len(corpus), len(corpus))
-    return np.concatenate(found)
-
-
 def checked_vectors(
     vectors: Float32Array, *, what: str, names: Sequence[str], similarity: Similarity
 ) -> Float32Array:
@@ -163,11 +155,6 @@ def checked_vectors(
     DataError
         If the array has another shape, or a number that is not finite.
     """
-    checked = _checked(vectors, what=what, names=names)
-    return normalized(checked) if similarity == "cosine" else checked
-
-
-def _checked(vectors: Float32Array, *, what: str, names: Sequence[str]) -> Float32Array:
     array = np.asarray(vectors, dtype=np.float32)
     if array.ndim != 2 or len(array) != len(names):
         raise DataError(
@@ -180,7 +167,7 @@ def _checked(vectors: Float32Array, *, what: str, names: Sequence[str]) -> Float
             f"{what}: {len(bad)} vector(s) hold NaN or infinity, first for {names[bad[0]]!r}; a "
             "vector must be finite (bfloat16 or float16 overflow is a usual cause: use float32)"
         )
-    return array
+    return normalized(array) if similarity == "cosine" else array
 
 
 def normalized(vectors: Float32Array) -> Float32Array:
@@ -341,50 +328,6 @@ class RememberedEncoder(OfEncoder):
         return np.stack([self._known[side, text] for text in texts])
 
 
-class CachedEncoder(OfEncoder):
-    """An encoder that keeps its vectors in a :class:`VectorCache`.
-
-    Each distinct text that is not in the cache is encoded once, in batches of similar length.
-    Every batch is stored as soon as it is there, so that an interrupted run resumes.
-
-    Parameters
-    ----------
-    encoder : Encoder
-    cache : VectorCache
-    batch_size : int
-        Texts between two commits; 64 by default.
-    progress : callable, optional
-        Told ``(done, total)`` of the texts that had to be encoded, after each batch.
-    """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        cache: VectorCache,
-        *,
-        batch_size: int = BATCH_SIZE,
-        progress: Progress | None = None,
-    ) -> None:
-        super().__init__(encoder)
-        self.cache = cache
-        self.batch_size = _positive(batch_size)
-        self.progress = progress
-
-    def _encode(
-        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
-    ) -> Float32Array:
-        distinct = longest_first(texts)
-        vectors = _through_cache(
-            self.cache,
-            (self.fingerprint, side),
-            distinct,
-            lambda rows: encode([distinct[i] for i in rows]),
-            batch_size=self.batch_size,
-            progress=self.progress,
-        )
-        return vectors[_rows_in(distinct, texts)]
-
-
 class BatchedEncoder(OfEncoder):
     """An encoder that computes each text once per call, in the batches of :class:`CachedEncoder`.
 
@@ -408,7 +351,8 @@ class BatchedEncoder(OfEncoder):
         progress: Progress | None = None,
     ) -> None:
         super().__init__(encoder)
-        self.batch_size = _positive(batch_size)
+        require_at_least(1, batch_size=batch_size)
+        self.batch_size = batch_size
         self.progress = progress
 
     def _encode(
@@ -424,6 +368,48 @@ class BatchedEncoder(OfEncoder):
             if self.progress is not None:
                 self.progress(*_reached(start + self.batch_size, len(distinct)))
         return np.concatenate(parts)[_rows_in(distinct, texts)]
+
+
+class CachedEncoder(BatchedEncoder):
+    """An encoder that keeps its vectors in a :class:`VectorCache`.
+
+    Each distinct text that is not in the cache is encoded once, in batches of similar length.
+    Every batch is stored as soon as it is there, so that an interrupted run resumes.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    cache : VectorCache
+    batch_size : int
+        Texts between two commits; 64 by default.
+    progress : callable, optional
+        Told ``(done, total)`` of the texts that had to be encoded, after each batch.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        *,
+        batch_size: int = BATCH_SIZE,
+        progress: Progress | None = None,
+    ) -> None:
+        super().__init__(encoder, batch_size=batch_size, progress=progress)
+        self.cache = cache
+
+    def _encode(
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
+    ) -> Float32Array:
+        distinct = longest_first(texts)
+        vectors = _through_cache(
+            self.cache,
+            (self.fingerprint, side),
+            distinct,
+            lambda rows: encode([distinct[i] for i in rows]),
+            batch_size=self.batch_size,
+            progress=self.progress,
+        )
+        return vectors[_rows_in(distinct, texts)]
 
 
 def longest_first(texts: Sequence[str]) -> list[str]:
@@ -467,7 +453,8 @@ class CachedReranker(OfModel):
         super().__init__(reranker)
         self.reranker = reranker
         self.cache = cache
-        self.batch_size = _positive(batch_size)
+        require_at_least(1, batch_size=batch_size)
+        self.batch_size = batch_size
         self.progress = progress
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Float32Array:
@@ -525,8 +512,3 @@ def _through_cache(
             "delete the file, it will be filled again"
         )
     return np.stack(found)
-
-
-def _positive(batch_size: int) -> int:
-    require_at_least(1, batch_size=batch_size)
-    return batch_size

@@ -178,11 +178,7 @@ def write_projection(projection: SourceProjection, path: PathLike) -> None:
         content,
         schema_version=_SCHEMA_VERSION,
         directions=projection.directions,
-        strength=projection.strength,
-        method=projection.method,
-        n_pairs=projection.n_pairs,
-        reliability=projection.reliability,
-        encoder=projection.encoder,
+        **{name: getattr(projection, name) for name in _SCALARS},
     )
     write_atomic(path, content.getvalue())
 

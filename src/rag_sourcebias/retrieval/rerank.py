@@ -95,10 +95,9 @@ def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
             raise DataError(f"{', '.join(options)}: {type_name(model)} is a completer already")
         return model
     found = installed()
-    by_name = {entry.name: entry for entry in found}
-    for name in (root for root in roots(model) if root in by_name):
+    for entry in candidates(model, found):
         # An adapter of somebody else's may know retrievers only.
-        make = getattr(by_name[name].load(), "completer", None)
+        make = getattr(entry.load(), "completer", None)
         made: Completer | None = make(model, options) if make is not None else None
         if made is not None:
             return made
@@ -346,7 +345,11 @@ class RerankedSpec:
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state, those of the reranker prefixed with ``rerank.``."""
-        return rerank_settings(self.first.settings, self.reranker, depth=self.depth)
+        return {
+            **self.first.settings,
+            "rerank.depth": str(self.depth),
+            **{f"rerank.{key}": value for key, value in self.reranker.settings.items()},
+        }
 
     def build(self, corpus: Corpus) -> Retriever:
         """Index a corpus with the first stage."""
@@ -357,17 +360,6 @@ class RerankedSpec:
             corpus=corpus,
             depth=self.depth,
         )
-
-
-def rerank_settings(
-    first: Mapping[str, str], reranker: Reranker, *, depth: int
-) -> Mapping[str, str]:
-    """Settings of a first stage with a reranker on top, its own prefixed with ``rerank.``."""
-    return {
-        **first,
-        "rerank.depth": str(depth),
-        **{f"rerank.{key}": value for key, value in reranker.settings.items()},
-    }
 
 
 def _name(first: str, second: str) -> str:

@@ -197,7 +197,16 @@ def best_documents(queries: Float32Array, parts: Iterable[Part], *, depth: int) 
             query, document = _candidates(
                 queries[block], part.vectors, floor[block], rounding[block], depth
             )
-            new.append(_scored(queries, part, query + start, document))
+            query += start
+            new.append(
+                Best(
+                    n_queries=len(queries),
+                    query=query,
+                    row=part.rows[document],
+                    score=exact_scores(queries, part.vectors, query, document),
+                    priority=part.priority[document],
+                )
+            )
         found = merge_best(new, depth=depth)
     return found
 
@@ -240,16 +249,6 @@ def _candidates(
     bound = np.nextafter(least.astype(np.float32), np.float32(-np.inf))
     query, document = np.divmod(np.flatnonzero(products >= bound[:, None]), len(documents))
     return query, document
-
-
-def _scored(queries: Float32Array, part: Part, query: IntArray, document: IntArray) -> Best:
-    return Best(
-        n_queries=len(queries),
-        query=query,
-        row=part.rows[document],
-        score=exact_scores(queries, part.vectors, query, document),
-        priority=part.priority[document],
-    )
 
 
 def merge_best(found: Sequence[Best], *, depth: int) -> Best:
@@ -390,67 +389,15 @@ class DenseSpec:
         )
 
 
-# The index behind :class:`~rag_sourcebias.retrieval.BM25Spec`, by bm25s.
+# A corpus indexed by bm25s.
 
 
 _TOKENS = r"(?u)\b\w\w+\b"
 
 
-def index_texts(
-    corpus: Corpus,
-    *,
-    k1: float,
-    b: float,
-    method: str,
-    stemmer: str | None,
-    stopwords: str | list[str] | None,
-    name: str,
-) -> BM25Retriever:
-    """Index the texts of a corpus; ``stopwords`` as bm25s takes them.
-
-    Raises
-    ------
-    MissingExtraError
-        If bm25s or PyStemmer is not installed.
-    DataError
-        If no document has a word left after stop words are removed, or most are in a language
-        whose words cannot be told by spaces and letters.
-    """
-    bm25s = _import_bm25s()
-    stem = _load_stemmer(stemmer)
-    _require_words(corpus)
-    tokens = bm25s.tokenize(
-        list(corpus.texts),
-        stopwords=stopwords,
-        token_pattern=_TOKENS,
-        stemmer=stem,
-        show_progress=False,
-    )
-    if not tokens.vocab:
-        raise DataError(
-            f"none of the {len(corpus)} documents has a word to index; BM25 needs words of at "
-            "least two characters that are not stop words"
-        )
-    # numba, when something else installed it, would compile for seconds to save milliseconds
-    index = bm25s.BM25(k1=k1, b=b, method=method, backend="numpy")
-    index.index(tokens, show_progress=False)
-    return BM25Retriever(
-        name=name, doc_ids=corpus.doc_ids, index=index, stopwords=stopwords, stemmer=stem
-    )
-
-
 # No spaces between words (Chinese, Japanese, Thai), or signs inside words that are no letters to a
 # regular expression: the rest of a sentence, or of a word, would count as one word.
 _NOT_SPLIT = ("chinese", "japanese", "Thai", "Devanagari", "Bengali", "Tamil")
-
-
-def _require_words(corpus: Corpus) -> None:
-    language, share = main_language(corpus.texts)
-    if language in _NOT_SPLIT and share > 0.5:
-        raise DataError(
-            f"{share:.0%} of the documents are in {language}: BM25 splits texts at spaces, which "
-            f"finds no words there; use dense:<a model for {language}>, or give finished runs"
-        )
 
 
 def bm25s_version() -> str:
@@ -497,15 +444,18 @@ class BM25Retriever:
 
     def word_codes(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the code of every word of each text that the index knows, repeats included."""
-        tokens = _import_bm25s().tokenize(
+        return [self.index.get_tokens_ids(words) for words in self.words(texts, return_ids=False)]
+
+    def words(self, texts: Sequence[str], *, return_ids: bool) -> Any:  # noqa: ANN401 - bm25s's
+        """Return the words of texts that count, or their codes in an index of these texts."""
+        return _import_bm25s().tokenize(
             list(texts),
             stopwords=self.stopwords,
             token_pattern=_TOKENS,
             stemmer=self.stemmer,
-            return_ids=False,
+            return_ids=return_ids,
             show_progress=False,
         )
-        return [self.index.get_tokens_ids(words) for words in tokens]
 
 
 def _import_bm25s() -> Any:  # noqa: ANN401 - an untyped module
@@ -529,12 +479,6 @@ def _load_stemmer(algorithm: str | None) -> Any:  # noqa: ANN401 - an untyped cl
             "or None for no stemming"
         )
     return stemmer.Stemmer(algorithm)
-
-
-def _stemmer_for(language: str) -> str:
-    """Name the Snowball algorithm of a language, "none" where there is none."""
-    algorithms = import_extra("Stemmer", "PyStemmer", "retrieval", "stemming").algorithms()
-    return language.lower() if language.lower() in algorithms else "none"
 
 
 # BM25 over a corpus, by bm25s.
@@ -650,19 +594,40 @@ class BM25Spec:
         MissingExtraError
             If bm25s or PyStemmer is not installed.
         DataError
-            If no document has a word left after stop words are removed.
+            If no document has a word left after stop words are removed, or most are in a language
+            whose words cannot be told by spaces and letters.
         """
-        return index_texts(
-            corpus,
-            k1=self.k1,
-            b=self.b,
-            method=self.method,
-            stemmer=self.stemmer,
-            stopwords=_STOPWORDS[self.stopwords or "none"]
-            if isinstance(self.stopwords, str | None)
-            else list(self.stopwords),
+        bm25s = _import_bm25s()
+        stemmer = _load_stemmer(self.stemmer)
+        language, share = main_language(corpus.texts)
+        if language in _NOT_SPLIT and share > 0.5:
+            raise DataError(
+                f"{share:.0%} of the documents are in {language}: BM25 splits texts at spaces, "
+                f"which finds no words there; use dense:<a model for {language}>, or give "
+                "finished runs"
+            )
+        stopwords: str | list[str] | None
+        if self.stopwords is None or isinstance(self.stopwords, str):
+            stopwords = _STOPWORDS[self.stopwords or "none"]
+        else:
+            stopwords = list(self.stopwords)
+        # numba, when something else installed it, would compile for seconds to save milliseconds
+        index = bm25s.BM25(k1=self.k1, b=self.b, method=self.method, backend="numpy")
+        retriever = BM25Retriever(
             name=self.name,
+            doc_ids=corpus.doc_ids,
+            index=index,
+            stopwords=stopwords,
+            stemmer=stemmer,
         )
+        tokens = retriever.words(corpus.texts, return_ids=True)
+        if not tokens.vocab:
+            raise DataError(
+                f"none of the {len(corpus)} documents has a word to index; BM25 needs words of at "
+                "least two characters that are not stop words"
+            )
+        index.index(tokens, show_progress=False)
+        return retriever
 
     def language_warning(self, corpus: Corpus) -> Finding | None:
         """Return a warning where English settings meet a corpus in another language."""
@@ -671,12 +636,14 @@ class BM25Spec:
         language, share = main_language(corpus.texts)
         if language in ("", "english") or share <= 0.5:
             return None
+        stemmer = import_extra("Stemmer", "PyStemmer", "retrieval", "stemming")
+        stemmed = language.lower() in stemmer.algorithms()
         return RetrievalCode.FOREIGN(
             severity="warning",
             share=share,
             language=language,
             retriever=self.name,
-            stemmer=_stemmer_for(language),
+            stemmer=language.lower() if stemmed else "none",
             stopwords=language if language in _STOPWORDS else "none",
         )
 
@@ -716,30 +683,17 @@ def version_scores(
     Raises
     ------
     DataError
-        If rows differ in number or length, or no text has a word left to index.
+        If no text has a word left to index.
     MissingExtraError
         If bm25s or PyStemmer is not installed.
     """
-    n, q, d = len(queries), _width(queries, "queries"), _width(versions, "versions")
-    if len(versions) != n:
-        raise DataError(f"{n} queries but versions of {len(versions)} documents; need as many")
     row_of: dict[str, int] = {}
     rows = [[row_of.setdefault(text, len(row_of)) for text in texts] for texts in versions]
     tags = TagTable.from_tags((str(row), DocTags()) for row in range(len(row_of)))
     retriever = spec.build(Corpus(texts=tuple(row_of), tags=tags))
     flat = [text for forms in queries for text in forms]
-    wanted = np.repeat(np.array(rows, dtype=np.int64).reshape(n, d), q, axis=0)
+    wanted = np.repeat(np.array(rows), len(queries[0]), axis=0)
     scores = np.empty(wanted.shape)
     for row, codes in enumerate(retriever.word_codes(flat)):
         scores[row] = np.asarray(retriever.index.get_scores_from_ids(codes))[wanted[row]]
-    return scores.reshape(n, q, d)
-
-
-def _width(rows: Sequence[Sequence[str]], what: str) -> int:
-    sizes = {len(row) for row in rows}
-    if len(sizes) != 1:
-        raise DataError(
-            f"{what} have {sorted(sizes)} texts per row; every row must have as many, and there "
-            "must be at least one row"
-        )
-    return sizes.pop()
+    return scores.reshape(len(queries), len(queries[0]), -1)

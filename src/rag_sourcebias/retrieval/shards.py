@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, permutations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -88,14 +88,9 @@ class FileState:
         """
         now = FileState.of(self.path)
         if now != self:
-            what = (
-                f"{self.size} bytes then, {now.size} now"
-                if now.size != self.size
-                else "another time of change"
-            )
             raise DataError(
-                f"{self.path} changed since it was opened ({what}): positions and results found "
-                "before do not belong to it; open it again"
+                f"{self.path} changed since it was opened ({self.size} bytes then, {now.size} "
+                "now): positions and results found before do not belong to it; open it again"
             )
 
 
@@ -231,11 +226,9 @@ class FolderCorpus:
     tags_file: FileState | None = None
     shards: tuple[Shard, ...] = field(init=False, repr=False)
     _places: tuple[tuple[CorpusFile, Part], ...] = field(init=False, repr=False)
-    _endings: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._places = tuple((file, part) for file in self.files for part in file.parts)
-        self._endings = tuple(f"@{source}" for source in self.sources)
         sizes = [part.n_documents for _, part in self._places]
         self.shards = tuple(
             Shard(index=index, first_row=start, n_documents=size)
@@ -296,13 +289,16 @@ class FolderCorpus:
         DataError
             If the id does not end with a source of the corpus.
         """
-        ending = next((e for e in self._endings if doc_id.endswith(e)), None)
-        if self._endings and ending is None:
+        sources = self.sources
+        for source in sources:
+            if doc_id.endswith(f"@{source}"):
+                return doc_id.removesuffix(f"@{source}")
+        if sources:
             raise DataError(
                 f"document id {doc_id!r} is not of corpus {self.name!r}: expected '<_id>@<source>' "
-                f"with a source of {list(self.sources)}"
+                f"with a source of {list(sources)}"
             )
-        return doc_id.removesuffix(ending or "")
+        return doc_id
 
 
 def _rows(path: Path, part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -446,16 +442,17 @@ def open_corpus(
     if not any(file.parts for file in files):
         raise DataError(f"{files[0].state.path} is empty; expected rows with _id and text")
     sources = [file.source for file in files if file.source is not None]
-    for source in sources:
-        longer = next((s for s in sources if s.endswith(f"@{source}")), None)
-        if longer is not None:
+    for source, longer in permutations(sources, 2):
+        if longer.endswith(f"@{source}"):
             raise DataError(
                 f"sources {source!r} and {longer!r} cannot be told apart at the end of a document "
                 "id; rename one of their files"
             )
     tags = None if sources else tag_file(root)
     tags_state = None if tags is None else FileState.of(tags)
-    states = [*(file.state for file in files), *([tags_state] if tags_state else [])]
+    states = [file.state for file in files]
+    if tags_state is not None:
+        states.append(tags_state)
     return FolderCorpus(
         name=name or root.resolve().name,
         fingerprint=state_fingerprint(states, root, titles, shard_documents),
@@ -543,11 +540,7 @@ class VectorFile:
             If rows are asked for that do not exist, a value is not finite, or the file changed
             since it was opened.
         """
-        if not 0 <= start <= stop <= len(self):
-            raise DataError(
-                f"{self.path} has {len(self)} rows; rows {start} up to {stop} were asked for"
-            )
-        return self._read(slice(start, stop))
+        return self._read(np.arange(start, stop), slice(start, stop))
 
     def take(self, rows: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Read the rows asked for, in that order; shape (len(rows), d).
@@ -558,22 +551,23 @@ class VectorFile:
             As :meth:`rows`.
         """
         wanted = np.asarray(rows, dtype=np.int64)
-        outside = wanted[(wanted < 0) | (wanted >= len(self))]
+        return self._read(wanted, wanted)
+
+    def _read(
+        self, rows: npt.NDArray[np.int64], places: slice | npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float32]:
+        outside = rows[(rows < 0) | (rows >= len(self))]
         if len(outside):
             raise DataError(
                 f"{self.path} has {len(self)} rows; row {outside[0]} (from 0) was asked for"
             )
-        return self._read(wanted)
-
-    def _read(self, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         self._state.check()
-        found = np.array(map_array(self.path)[rows], dtype=np.float32, order="C")
-        bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+        found = np.array(map_array(self.path)[places], dtype=np.float32, order="C")
+        bad = np.argwhere(~np.isfinite(found))
         if len(bad):
-            column = int(np.flatnonzero(~np.isfinite(found[bad[0]]))[0])
-            row = rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
+            at, column = bad[0]
             raise DataError(
-                f"{self.path}: row {row} (from 0) holds {found[bad[0], column]} at position "
+                f"{self.path}: row {rows[at]} (from 0) holds {found[at, column]} at position "
                 f"{column}; expected finite numbers"
             )
         return found
@@ -607,18 +601,14 @@ def open_vectors(
         If a file is not of that form, has another number of rows, or the dimensions differ.
     """
     found = Vectors(documents=VectorFile(documents), queries=VectorFile(queries))
-    for file, expected, what, order in (
-        (found.documents, n_documents, "documents", "row i belongs to row i of the corpus"),
-        (
-            found.queries,
-            n_queries,
-            "queries in queries.jsonl",
-            "one row for each of them in the order of that file, judged or not",
-        ),
+    for file, expected, what in (
+        (found.documents, n_documents, "documents"),
+        (found.queries, n_queries, "queries in queries.jsonl, judged or not"),
     ):
         if len(file) != expected:
             raise DataError(
-                f"{file.path} holds {len(file)} vectors, but there are {expected} {what}; {order}"
+                f"{file.path} holds {len(file)} vectors, but there are {expected} {what}; row i "
+                "belongs to the i-th of them"
             )
     if found.documents.shape[1] != found.queries.shape[1]:
         raise DataError(

@@ -770,7 +770,7 @@ def _by_query(report: SkewResults, comparison: Comparison) -> tuple[str, pic.Pic
     y = 100 * scores.of(measure, verdict.other)
     places = np.round(np.stack((x, y)) / _STEP) * _STEP
     shared = Counter(zip(*places.tolist(), strict=True))
-    curves = [pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid")]
+    curves = [pic.Curve(x=(0, 100), y=(0, 100), colour="muted", marked=False, line=True)]
     sides: tuple[tuple[str, pic.Colour, int], ...] = (
         (baseline, "baseline", 1),
         (other, "other", -1),

@@ -36,7 +36,7 @@ from rag_sourcebias.tagging.rules import (
 )
 from rag_sourcebias.tagging.tables import example_table, local_lines, rate_text, result_parts
 from rag_sourcebias.tagging.verify import LocalError, VerifiedTagger
-from rag_sourcebias.terminal.console import err, out, say, show, stages, tell
+from rag_sourcebias.terminal.console import INTERRUPTED, err, out, say, show, stages, tell
 from rag_sourcebias.terminal.options import choice, require_writable_file, spread
 
 # Options of the tag commands, named once.
@@ -218,21 +218,14 @@ class Labels:
         if len(set(names)) < len(names):
             raise DataError(f"labelled files need different names, got {', '.join(names)}")
         parts = [read_labelled(path, **columns) for path in paths]
-        documents = [
-            (f"{name}/{doc}", text, label)
-            for name, part in zip(names, parts, strict=True)
-            for doc, text, label in part.documents
-        ]
-        groups = [
-            group and f"{name}/{group}"
-            for name, part in zip(names, parts, strict=True)
-            for group in part.groups or [None] * len(part.documents)
-        ]
-        domains = [
-            domain
-            for name, part in zip(names, parts, strict=True)
-            for domain in part.domains or [name] * len(part.documents)
-        ]
+        documents: list[tuple[str, str, str | None]] = []
+        groups: list[str | None] = []
+        domains: list[str | None] = []
+        for name, part in zip(names, parts, strict=True):
+            n = len(part.documents)
+            documents += [(f"{name}/{doc}", text, label) for doc, text, label in part.documents]
+            groups += [group and f"{name}/{group}" for group in part.groups or [None] * n]
+            domains += part.domains or [name] * n
         return cls(documents, groups, domains, parts[0].grouped_by)
 
 
@@ -289,22 +282,23 @@ def read_labelled(
         return found
 
     table = read_table(path, choose)
-    columns = {role: table.columns[str(name)] for role, name in table.roles.items() if name}
+    columns = {
+        role: list(map(_cell, table.columns[str(name)]))
+        for role, name in table.roles.items()
+        if name
+    }
     # ids of rows when there are none: messages then name the row
     ids = ids_of(table, (str(table.roles["document"]),) if "document" in columns else ())
-    groups, domains = (
-        [_cell(cell) for cell in columns[role]] if role in columns else None
-        for role in ("pair", "domain")
-    )
-    texts = columns["text"]
-    labels = map(_cell, columns["label"])
     documents = [
-        (doc_id, _cell(body) or "", name and require_name(name, target, table.where(row)))
-        for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
+        (doc_id, body or "", name and require_name(name, target, table.where(row)))
+        for row, (doc_id, body, name) in enumerate(
+            zip(ids, columns["text"], columns["label"], strict=True)
+        )
     ]
-    if groups is None:
-        return Labels(documents, None, domains, "pair ids in the document ids, if there are any")
-    return Labels(documents, groups, domains, f"column {table.roles['pair']!r}")
+    grouped_by = "pair ids in the document ids, if there are any"
+    if "pair" in columns:
+        grouped_by = f"column {table.roles['pair']!r}"
+    return Labels(documents, columns.get("pair"), columns.get("domain"), grouped_by)
 
 
 def _cell(value: object) -> str | None:
@@ -411,9 +405,6 @@ def _warn(detector: Detector) -> None:
 # ``tag fit``: learn to tell sources or styles from labelled documents.
 
 
-_INTERRUPTED = 130
-
-
 def fit(
     labelled: Annotated[
         list[Path],
@@ -518,7 +509,7 @@ def fit(
             )
     except KeyboardInterrupt:
         err.print("\ninterrupted: no detector was written", soft_wrap=True)
-        raise SystemExit(_INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
     save_detector(detector, output)
     show_detector(detector, grouped_by=labels.grouped_by)
     err.print(f"detector: {output}", highlight=False, soft_wrap=True)
@@ -629,7 +620,7 @@ def apply(
         )
         if kept is not None and kept.exists():
             tell(f"the tags replaced so far are kept in {kept}")
-        raise SystemExit(_INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
     show(result_parts(opened, result, chosen))
     if local is not None:
         show(local_lines(local))

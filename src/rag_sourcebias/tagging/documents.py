@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -176,7 +176,7 @@ def taggers_fingerprint(taggers: Tagger | Sequence[Tagger]) -> str:
 
 def digest(*parts: object) -> str:
     """Hash plain values (texts, numbers, sequences, sets, mappings) to 16 hexadecimal digits."""
-    text = json.dumps([_plain(part) for part in parts], sort_keys=True)
+    text = json.dumps(parts, sort_keys=True, default=lambda values: sorted(values, key=repr))
     return hashlib.blake2b(text.encode("ascii"), digest_size=8).hexdigest()
 
 
@@ -191,24 +191,6 @@ def _identity(tagger: object) -> str:
     raise DataError(
         f"a tagger ({type(tagger).__name__}) has no fingerprint; give it an attribute "
         "'fingerprint', a text that changes whenever it would tag differently"
-    )
-
-
-def _plain(value: object) -> object:
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {f"{type(key).__name__}:{key}": _plain(item) for key, item in value.items()}
-    if isinstance(value, Set):
-        return ["set", *sorted(json.dumps(_plain(item)) for item in value)]
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [_plain(item) for item in value]
-    named = getattr(value, "fingerprint", None)
-    if isinstance(named, str) and named:
-        return named
-    raise DataError(
-        f"{value!r:.80} ({type(value).__name__}) has no fingerprint, so a tagger that holds it "
-        "cannot be told from others; give the tagger an attribute 'fingerprint'"
     )
 
 

@@ -30,7 +30,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, check_source, require_name, require_one_of
@@ -112,16 +112,15 @@ def _selectors(data: bytes) -> str:
 _MARK = "\ufeff" + _selectors(_MAGIC)
 _WRAPPER = re.compile(re.escape(_MARK) + "([\ufe00-\ufe0f\U000e0100-\U000e01ef]*)")
 _BYTES = {ord(_selectors(bytes([b]))): b for b in range(256)}
-# CBOR: 0x60 + n (n < 24) or 0x78 and a length byte start a text of n bytes
-_TEXT = rb"(?:[\x61-\x77]|\x78.|\x79..)"
+# CBOR: 0x60 + n (n < 24), 0x78 and a length byte, or 0x79 and two start a text of n bytes
+_SOURCE_TYPE = re.compile(rb"\x71digitalSourceType([\x61-\x77]|\x78.|\x79..)", re.DOTALL)
 
 
 def read_text_manifest(text: str) -> Iterator[Declaration]:
     """Return what the last manifest of a text says; its signature is **not** verified.
 
     Every ``digitalSourceType`` in the store, ingredients included, in order. Where there is none,
-    the software that made the claim, which need not be what wrote the text. Nothing is read from
-    a wrapper that is cut short or of another version.
+    and where the wrapper is cut short or of another version, it says nothing of the origin.
 
     Examples
     --------
@@ -133,31 +132,17 @@ def read_text_manifest(text: str) -> Iterator[Declaration]:
     data = bytes(_BYTES[ord(char)] for char in _WRAPPER.findall(text)[-1])
     size = int.from_bytes(data[1:5], "big")
     store = data[5 : 5 + size]
-    if len(data) < 5 or data[0] != 1 or len(store) < size:
-        yield Declaration(field="C2PA", value="cut short", says="nothing")
-        return
-    source_types = _texts_after(store, b"\x71digitalSourceType")
-    yield from (Declaration(field="C2PA", value=v, says=_type(v)) for v in source_types)
-    generators = _texts_after(store, b"\x6fclaim_generator")
-    if not generators:
-        # claim_generator_info is a map (or a list of one) whose "name" is the software
-        at = store.find(b"\x74claim_generator_info")
-        generators = _texts_after(store[at : at + 300], b"\x64name") if at >= 0 else []
-    if not source_types:
-        value = (generators[-1] if generators else "") or "present"
-        yield Declaration(field="C2PA", value=value, says="nothing")
-
-
-def _texts_after(store: bytes, key: bytes) -> list[str]:
-
-    found: list[str] = []
-    for hit in re.finditer(re.escape(key) + b"(" + _TEXT + b")", store, re.DOTALL):
+    complete = len(data) >= 5 and data[0] == 1 and len(store) == size
+    said: list[Says] = []
+    for hit in _SOURCE_TYPE.finditer(store if complete else b""):
         head = hit.group(1)
         size = head[0] - 0x60 if len(head) == 1 else int.from_bytes(head[1:], "big")
         raw = store[hit.end() : hit.end() + size]
         if len(raw) == size:
-            found.append(raw.decode("utf-8", errors="replace"))
-    return found
+            said.append(_type(raw.decode("utf-8", errors="replace")))
+    yield from (Declaration(says) for says in said)
+    if not said:
+        yield Declaration("nothing")
 
 
 # What a document declares about its origin in standard fields, read as it stands.
@@ -186,23 +171,17 @@ _CONTAINERS = ("headers", "http_headers", "response_headers", "iptc", "xmp", "pr
 _PARAMETER = re.compile(r"""([A-Za-z][\w-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]+))""")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """One declared field.
+class Declaration(NamedTuple):
+    """What one declared field says.
 
     Parameters
     ----------
-    field : {"digitalSourceType", "AI-Disclosure", "C2PA"}
-    value : str
-        As it was declared.
     says : {"human", "llm", "mixed", "nothing"}
         ``"mixed"`` is human text changed by a model; ``"nothing"`` a value that names no origin.
     model : str or None
         The model, where the field names one.
     """
 
-    field: str
-    value: str
     says: Says
     model: str | None = None
 
@@ -223,12 +202,10 @@ def _of_fields(fields: Mapping[str, object]) -> Iterator[Declaration]:
         if name is None or not isinstance(value, str) or not value.strip():
             continue
         if name == "digitalsourcetype":
-            yield Declaration(field="digitalSourceType", value=value, says=_type(value))
+            yield Declaration(_type(value))
         else:
             given = {k.casefold(): quoted or bare for k, quoted, bare in _PARAMETER.findall(value)}
             yield Declaration(
-                field="AI-Disclosure",
-                value=value,
                 says=_MODES.get(given.get("mode", value.strip()).casefold(), "nothing"),
                 model=given.get("model", "").strip() or None,
             )
@@ -397,7 +374,6 @@ OPERATORS = ("equals", "in", "regex", "glob", "present")
 Target = Literal["metadata", "url_host", "id", "text"]
 _TARGETS = get_args(Target)
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
-_MISSING = object()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -436,7 +412,13 @@ class Condition:
         expected = self.value
         require_one_of("operator", self.operator, OPERATORS)
         if self.operator in {"regex", "glob"}:
-            object.__setattr__(self, "pattern", _pattern(self.operator, expected))
+            if not isinstance(expected, str) or not expected:
+                raise DataError(
+                    f"{self.operator}: {expected!r} is not a pattern; expected a non-empty text"
+                )
+            pattern = fnmatch.translate(expected) if self.operator == "glob" else expected
+            named = f"{self.operator}: {expected!r:.200}"
+            object.__setattr__(self, "pattern", regular_expression(pattern, named=named))
         elif self.operator == "present" and not isinstance(expected, bool):
             raise DataError(f"present: {expected!r} is not true or false")
         elif self.operator == "equals" and not isinstance(expected, str | int | float | bool):
@@ -451,9 +433,9 @@ class Condition:
 
     def _holds(self, value: object) -> re.Match[str] | bool | None:
         if self.operator == "present":
-            return (value is not _MISSING and value is not None) is self.value
+            return (value is not None) is self.value
         if self.pattern is not None:
-            if value is _MISSING:
+            if value is None:
                 return None
             glob = self.operator == "glob"
             return self.pattern.match(str(value)) if glob else self.pattern.search(str(value))
@@ -469,27 +451,17 @@ class Condition:
     ) -> re.Match[str] | bool | None:
         """Test one document; a regex gives its match, so that its groups can be used."""
         if self.key is not None:
-            value = metadata.get(self.key, _MISSING)
-            if value is None or (value is _MISSING and "." in self.key):
+            value: object = metadata.get(self.key)
+            if value is None:
                 value = metadata
                 for part in self.key.split("."):
-                    value = value.get(part, _MISSING) if isinstance(value, Mapping) else _MISSING
-                value = _MISSING if value is None else value
+                    value = value.get(part) if isinstance(value, Mapping) else None
             if isinstance(value, (list, tuple)) and self.operator != "present":
                 return next((hit for v in value if (hit := self._holds(v))), None)
             return self._holds(value)
         if self.target == "url_host":
-            return self._holds(_host(url) if url else _MISSING)
+            return self._holds(_host(url) if url else None)
         return self._holds(doc_id if self.target == "id" else text)
-
-
-def _pattern(operator: str, value: object) -> re.Pattern[str]:
-    if not isinstance(value, str) or not value:
-        raise DataError(f"{operator}: {value!r} is not a pattern; expected a non-empty text")
-    return regular_expression(
-        fnmatch.translate(value) if operator == "glob" else value,
-        named=f"{operator}: {value!r:.200}",
-    )
 
 
 def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
@@ -503,11 +475,8 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        reason = (
-            "its brackets are nested too deep"
-            if isinstance(error, RecursionError)
-            else str(error)[:200]
-        )
+        deep = isinstance(error, RecursionError)
+        reason = "its brackets are nested too deep" if deep else str(error)[:200]
         raise DataError(
             f"{named} is not a regular expression: {reason}; "
             "expected the syntax of Python's re module"
@@ -515,9 +484,9 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=256)
-def _host(url: str) -> object:
+def _host(url: str) -> str | None:
     found = _HOST.match(url.strip())
-    return found.group(1).casefold() if found else _MISSING
+    return found.group(1).casefold() if found else None
 
 
 # Tags from document ids such as ``d17#llm:gpt-4o``.
@@ -527,7 +496,8 @@ def _host(url: str) -> object:
 ID_PATTERN = (
     r"^(?P<pair_id>.+)[#@](?P<source>human|llm:.+?)(?P<chunk>#.*|[/_]\d+|::\d+|-chunk-?\d+)?$"
 )
-_GROUPS = ("pair_id", "source", "model", "style", "chunk")
+TAG_FIELDS = ("source", "style", "pair_id")
+_GROUPS = (*TAG_FIELDS, "model", "chunk")
 
 
 class IdTagger:
@@ -575,24 +545,26 @@ class IdTagger:
         if found is None:
             return None
         groups = found.groupdict()
-        source = groups.get("source") or None
-        if source is not None:
-            try:
-                check_source(source)
-            except DataError as error:
-                raise DataError(f"document id {doc_id!r}: {error}") from error
+        given = {name: groups[name] for name in TAG_FIELDS if groups.get(name)}
+        if "source" in given:
+            check_source(given["source"])
         if groups.get("model"):
-            source = f"llm:{groups['model']}"
-        pair_id = None if groups.get("chunk") else groups.get("pair_id") or None
-        style = groups.get("style") or None
-        if source is None and pair_id is None and style is None:
-            return None
-        return DocTags(
-            source=source,
-            style=style,
-            pair_id=pair_id,
-            origin=None if source is None else "declared",
-        )
+            given["source"] = f"llm:{groups['model']}"
+        if groups.get("chunk"):
+            given.pop("pair_id", None)
+        return _declared(given)
+
+
+def _declared(tags: Mapping[str, str]) -> DocTags | None:
+    """Return what a document declares as its tags; None where it declares nothing."""
+    if not tags:
+        return None
+    return DocTags(
+        source=tags.get("source"),
+        style=tags.get("style"),
+        pair_id=tags.get("pair_id"),
+        origin="declared" if "source" in tags else None,
+    )
 
 
 # One tag rule: conditions, and what documents that fulfil them are tagged with.
@@ -600,7 +572,6 @@ class IdTagger:
 
 #: Metadata keys that may hold the URL of a document; the first one with a text is used.
 _URL_KEYS = ("url", "source", "link")
-TAG_FIELDS = ("source", "style", "pair_id")
 #: A group of a regex in a field of a rule.
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -646,11 +617,12 @@ class TagRule:
             if condition.operator == "regex" and condition.pattern is not None
             for name in condition.pattern.groupindex
         ]
-        twice = next((name for name in groups if groups.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(
-                f"rule {self.name!r}: two regexes have a group {twice!r}; expected different names"
-            )
+        for name in groups:
+            if groups.count(name) > 1:
+                raise DataError(
+                    f"rule {self.name!r}: two regexes have a group {name!r}; expected different "
+                    "names"
+                )
         for name, template in templates.items():
             for group in PLACEHOLDER.findall(template or ""):
                 if group not in groups:
@@ -694,9 +666,9 @@ class RuleTagger:
         names = [rule.name for rule in rules]
         if not names:
             raise DataError("no tag rules; expected at least one")
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"two tag rules are named {twice!r}; expected different names")
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError(f"two tag rules are named {name!r}; expected different names")
         self.rules = tuple(rules)
         self.matched = dict.fromkeys(names, 0)
 
@@ -730,14 +702,7 @@ class RuleTagger:
                 if value:
                     found[name] = value if name != "source" else _source(value, rule)
             self.matched[rule.name] += len(found) > before
-        if not found:
-            return None
-        return DocTags(
-            source=found.get("source"),
-            style=found.get("style"),
-            pair_id=found.get("pair_id"),
-            origin="declared" if "source" in found else None,
-        )
+        return _declared(found)
 
 
 def _groups(
@@ -746,23 +711,22 @@ def _groups(
     text: str,
     metadata: Mapping[str, object],
     url: str | None,
-) -> dict[str, str | None] | None:
+) -> dict[str, str] | None:
     """Regex groups by name, or None when a condition fails."""
-    groups: dict[str, str | None] = {}
+    groups: dict[str, str] = {}
     for condition in conditions:
         hit = condition.match(doc_id, text, metadata, url)
         if not hit:
             return None
         if isinstance(hit, re.Match) and condition.operator == "regex":
-            groups |= hit.groupdict()
+            groups |= {name: text.strip() for name, text in hit.groupdict("").items()}
     return groups
 
 
-def _fill(template: str, groups: Mapping[str, str | None]) -> str | None:
-    names = PLACEHOLDER.findall(template)
-    if any(not (groups[name] or "").strip() for name in names):
+def _fill(template: str, groups: Mapping[str, str]) -> str | None:
+    if not all(groups[name] for name in PLACEHOLDER.findall(template)):
         return None
-    return PLACEHOLDER.sub(lambda m: (groups[m[1]] or "").strip(), template) if names else template
+    return PLACEHOLDER.sub(lambda m: groups[m[1]], template)
 
 
 def _source(value: str, rule: TagRule) -> str:

@@ -152,11 +152,13 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         whole = {}
         for name, (kind, options) in sets.items():
             read = {field: read(values.pop(one.name)) for field, (one, read) in options.items()}
-            words = {
-                field: f"--{one.name.replace('_', '-')}" for field, (one, _) in options.items()
-            }
-            with _named_as_options(words):
+            try:
                 whole[name] = kind(**read)
+            except SettingError as error:
+                named = error.setting
+                if named in options:
+                    named = f"--{options[named][0].name.replace('_', '-')}"
+                raise DataError(f"{named} {error.problem}") from error
         command(**values, **whole)
 
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
@@ -226,15 +228,6 @@ def _several(default: tuple[str, ...], given: Sequence[str] | None) -> tuple[str
     if given is None:
         return default
     return tuple(part.strip() for part in ",".join(given).split(",") if part.strip())
-
-
-@contextmanager
-def _named_as_options(words: Mapping[str, str]) -> Iterator[None]:
-    """Name the option where a setting is refused."""
-    try:
-        yield
-    except SettingError as error:
-        raise DataError(f"{words.get(error.setting, error.setting)} {error.problem}") from error
 
 
 def used(ctx: Any, kind: type) -> list[str]:  # noqa: ANN401 - of click, or typer's copy of it

@@ -25,7 +25,7 @@ def test_templates_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["stlye-3"], ["'stlye-3' is no prompt", "style-0 to style-8", "{text}"]),
+        (["stlye-3"], ["'stlye-3' is no prompt", "style-0", "style-8", "{text}"]),
         (["style-9"], ["'style-9' is no prompt"]),
         ([","], ["there are none"]),
         (["Please rewrite this"], ["must hold {text}", "Please rewrite this"]),

@@ -71,13 +71,12 @@ def test_open_vectors(tmp_path):
     assert found.queries.path == queries
     with pytest.raises(
         DataError,
-        match=r"d\.npy holds 5 vectors, but there are 6 documents; row i belongs to row i of the",
+        match=r"d\.npy holds 5 vectors, but there are 6 documents; row i belongs to the i-th",
     ):
         open_vectors(documents, queries, n_documents=6, n_queries=2)
     with pytest.raises(
         DataError,
-        match=r"q\.npy holds 2 vectors, but there are 3 queries in queries\.jsonl; one row for each"
-        r".*judged or not",
+        match=r"q\.npy holds 2 vectors, but there are 3 queries in queries\.jsonl, judged or not",
     ):
         open_vectors(documents, queries, n_documents=5, n_queries=3)
     saved(queries, np.ones((2, 4), np.float32))

@@ -164,7 +164,7 @@ def test_texts_cannot_break_out_of_the_page():
         (
             PAIRS,
             {"task": ["better"]},
-            "task 'better' is unknown; choose from 'relevance'",
+            "task 'better' is not one of relevance",
         ),
         (PAIRS, {"task": ()}, "task is empty"),
         (PAIRS, {"task": ("quality", "quality")}, "names a question twice: quality, quality"),

@@ -65,8 +65,8 @@ def test_json_keeps_everything(report: PairReport, tmp_path) -> None:
         ({"cutoffs": ()}, r"cutoffs \(\)"),
         ({"cutoffs": (200,)}, "depth 100 is below the largest cutoff 200"),
         ({"confidence_level": 1}, "confidence_level 1"),
-        ({"worst": -1}, "worst -1"),
-        ({"text_limit": 0}, "text_limit 0"),
+        ({"worst": -1}, "worst must be at least 0"),
+        ({"text_limit": 0}, "text_limit must be at least 1"),
     ],
 )
 def test_settings_outside_their_range_are_refused(settings, message) -> None:

@@ -273,7 +273,7 @@ def test_columns_of_a_terminal_stand_side_by_side_as_far_as_there_is_room(width:
     columns = {f"column {i}": (i, 10 * i) for i in range(12)}
     frame = Frame(columns={"group": ("a", "a"), "name": ("x" * 40, "y"), **columns}, n_heads=2)
     sides = (("", "", *["strong other"] * 12), ("", *[""] * 13))
-    table = d.Table(caption="", frame=frame, sides=sides, together=2)
+    table = d.Table(caption="", frame=frame, sides=sides)
     text = printed(document(table, brief=True), width=width)
     assert all(len(line) <= width for line in text.splitlines())
     assert text.count("column") == 12

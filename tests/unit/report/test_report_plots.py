@@ -111,10 +111,6 @@ def test_marks_say_their_figures_on_hover():
     assert on_hover(pic.Lines(title="t", curves=(curve,))) == expected
     sized = dataclasses.replace(curve, ends=(), sizes=(1.0, 2.0))
     assert on_hover(pic.Points(title="t", curves=(sized,))) == ["n: 1.0: 3.0", "n: 2.0: 4.0"]
-    bars = (pic.Bars(heights=(5.0, 7.0), name="m"),)
-    assert on_hover(pic.Histogram(title="t", bars=bars, categories=("x", "y"))) == [
-        "x: m 5.0", "y: m 7.0",
-    ]  # fmt: skip
 
 
 def test_words_are_left_out_rather_than_given_to_the_wrong_mark():

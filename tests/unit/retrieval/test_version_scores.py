@@ -72,10 +72,7 @@ def test_scores_are_those_of_a_search(method: str) -> None:
 @pytest.mark.parametrize(
     ("queries", "versions", "message"),
     [
-        ([["a"], ["b"]], [["x", "y"]], "2 queries but versions of 1"),
-        ([["a"], ["b", "c"]], [["x"], ["y"]], r"queries have \[1, 2\] texts"),
         ([["a"]], [[""]], "has a word to index"),
-        ([], [], "at least one row"),
     ],
 )
 def test_bad_tables_are_named(queries, versions, message: str) -> None:

@@ -179,8 +179,8 @@ def test_other_ids_stay_unknown() -> None:
 def test_own_id_patterns() -> None:
     by_word = IdTagger(r"^(?P<pair_id>\d+)_(?P<source>\w+)$")
     assert by_word("3_human", "", {}).source == "human"
-    with pytest.raises(DataError, match=r"document id '3_gen'.*not a source name"):
-        by_word("3_gen", "", {})
+    with pytest.raises(DataError, match=r"document '3_gen'.*'gen' is not a source name"):
+        list(tag_documents([("3_gen", "", {})], [by_word]))
     by_model = IdTagger(r"^(?P<pair_id>\d+)(?:-(?P<model>\w+))?$")
     assert by_model("3-phi", "", {}) == DocTags(source="llm:phi", pair_id="3", origin="declared")
     assert by_model("3", "", {}) == DocTags(pair_id="3")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rag_sourcebias.core.data import BoolArray, FloatArray
-from rag_sourcebias.core.errors import MissingExtraError
+from rag_sourcebias.core.errors import import_extra
 
 # Measurable habits of writing: lengths, punctuation, function words, layout.
 
@@ -153,14 +153,7 @@ def require_sklearn() -> None:
     MissingExtraError
         If it is missing.
     """
-    try:
-        import sklearn  # noqa: F401 - only asked for
-    except ModuleNotFoundError as error:
-        if error.name != "sklearn":
-            raise
-        raise MissingExtraError(
-            package="scikit-learn", extra="detector", feature="a source or style detector"
-        ) from error
+    import_extra("sklearn", "scikit-learn", "detector", "a source or style detector")
 
 
 def extract(texts: Sequence[str]) -> Features:

@@ -23,13 +23,12 @@ from rag_sourcebias.core.data import BoolArray, DocTags, FloatArray, IntArray, O
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.io.files import PathLike, open_file, read_arrays, read_json, sound, write_atomic
 from rag_sourcebias.tagging.detector.features import (
-    N_DENSE,
-    N_HASHED,
     Features,
     extract,
     require_sklearn,
 )
 from rag_sourcebias.tagging.detector.model import (
+    N_FOLDS,
     NOWHERE,
     Calibration,
     Decision,
@@ -166,17 +165,6 @@ def load_detector(folder: PathLike) -> Detector:
 
 def _read(record: dict[str, Any], arrays: dict[str, Any]) -> Detector:
     labels = tuple(str(label) for label in record["labels"])
-    shapes = {
-        "mean": (N_DENSE,),
-        "scale": (N_DENSE,),
-        "coef": (len(labels), N_HASHED + N_DENSE),
-        "intercept": (len(labels),),
-        "bias": (len(labels),),
-        "centre": (N_HASHED,),
-    }
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape:
-            raise DataError(f"array {name!r} has shape {arrays[name].shape}; expected {shape}")
     threshold = record["threshold"]
     detector = Detector(
         target=checked_target(record["target"]),
@@ -271,9 +259,7 @@ class DetectorTagger:
 # Folds that keep groups whole and labels balanced.
 
 
-def group_folds(
-    codes: IntArray, groups: IntArray, *, n_folds: int, rng: np.random.Generator
-) -> IntArray:
+def group_folds(codes: IntArray, groups: IntArray, *, rng: np.random.Generator) -> IntArray:
     """Assign every document to a fold.
 
     Groups are taken in random order, large ones first, each into the fold where the labels
@@ -287,7 +273,7 @@ def group_folds(
     Returns
     -------
     int64 array of shape (n,)
-        0 … n_folds − 1; documents of a group share it.
+        0 … N_FOLDS − 1; documents of a group share it.
 
     Raises
     ------
@@ -300,7 +286,7 @@ def group_folds(
     weights = table / table.sum(axis=0)
     order = rng.permutation(len(table))
     order = order[np.argsort(-table[order].sum(axis=1), kind="stable")]
-    filled = np.zeros((n_folds, n_labels))
+    filled = np.zeros((N_FOLDS, n_labels))
     fold_of = np.zeros(len(table), dtype=np.int64)
     for group in order:
         # growth of the sum of squares: least where these labels are rarest
@@ -355,7 +341,6 @@ def choose_threshold(confidence: FloatArray, right: BoolArray, *, max_error: flo
 # Fit a detector to labelled documents, with honest figures of what it can do.
 
 
-N_FOLDS = 5
 STRENGTH = 10.0
 _BATCH = 256
 Progress = Callable[[int, int], None]
@@ -419,8 +404,8 @@ def fit_detector(
         raise DataError(f"max_error {max_error!r} is outside (0, 1); 0.05 is one wrong tag in 20")
     target = checked_target(target)
     require_sklearn()
-    data = prepare(documents, target=target, groups=groups, domains=domains, n_folds=N_FOLDS)
-    folds = group_folds(data.codes, data.groups, n_folds=N_FOLDS, rng=np.random.default_rng(rng))
+    data = prepare(documents, target=target, groups=groups, domains=domains)
+    folds = group_folds(data.codes, data.groups, rng=np.random.default_rng(rng))
     n_domains = len(data.domains) if len(data.domains) > 1 else 0
     step = _steps(len(data.texts), N_FOLDS * (1 + n_domains), on_progress)
     features = _extract(data.texts, step)

@@ -32,6 +32,7 @@ Target = Literal["source", "style"]
 Groups: TypeAlias = Mapping[str, str] | Sequence[str | None]
 
 MIN_DOCUMENTS = 20
+N_FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,8 +72,7 @@ def prepare(
     *,
     target: Target,
     groups: Groups | None,
-    domains: Groups | None = None,
-    n_folds: int,
+    domains: Groups | None,
 ) -> LabelledTexts:
     """Check labelled documents and leave out what nothing can be learned from.
 
@@ -131,10 +131,10 @@ def prepare(
         mine = found.codes == code
         n = int(mine.sum())
         n_groups = len(np.unique(found.groups[mine]))
-        if n < MIN_DOCUMENTS or n_groups < n_folds:
+        if n < MIN_DOCUMENTS or n_groups < N_FOLDS:
             raise InsufficientDataError(
                 f"label {label!r} has {n} usable documents in {n_groups} groups; a detector needs "
-                f"at least {MIN_DOCUMENTS} different documents in {n_folds} groups (pairs, topics, "
+                f"at least {MIN_DOCUMENTS} different documents in {N_FOLDS} groups (pairs, topics, "
                 "prompts) of every label",
                 n=n,
                 n_needed=MIN_DOCUMENTS,
@@ -447,14 +447,13 @@ class Rate:
     upper: float
 
     @classmethod
-    def of(cls, hits: int, n: int, *, confidence_level: float = 0.95) -> Rate:
-        """Make a rate out of counts."""
-        tail = (1 - confidence_level) / 2
+    def of(cls, hits: int, n: int) -> Rate:
+        """Make a rate out of counts, with an interval at 95 %."""
         return cls(
             hits=hits,
             n=n,
-            lower=beta_quantile(tail, hits, n - hits + 1) if hits else 0.0,
-            upper=beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0,
+            lower=beta_quantile(0.025, hits, n - hits + 1) if hits else 0.0,
+            upper=beta_quantile(0.975, hits + 1, n - hits) if hits < n else 1.0,
         )
 
     @property
@@ -723,8 +722,7 @@ class Detector:
                     self.threshold,
                     self.calibration.factor,
                     self.domain.limit,
-                ],
-                sort_keys=True,
+                ]
             ).encode()
         )
         for array in self.arrays().values():

@@ -93,7 +93,7 @@ def test_cut_arrays_are_damaged(folder: Path, cut: int) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"labels": ["human"]}, "array 'coef' has shape"),
+        ({"labels": ["human"]}, "its values are not those of fingerprint"),
         ({"target": "tone"}, "target 'tone'"),
         ({"report": {}}, "report: .*labels"),
         ({"threshold": "high"}, "could not convert"),

@@ -89,7 +89,7 @@ def test_folds_keep_groups_whole_and_labels_even() -> None:
     rng = np.random.default_rng(5)
     groups = np.repeat(np.arange(40), rng.integers(1, 9, size=40))
     codes = (np.arange(len(groups)) % 3).astype(np.int64)
-    folds = group_folds(codes, groups, n_folds=5, rng=np.random.default_rng(0))
+    folds = group_folds(codes, groups, rng=np.random.default_rng(0))
     assert all(len(set(folds[groups == g])) == 1 for g in range(40))
     table = np.array([[np.sum((folds == f) & (codes == c)) for c in range(3)] for f in range(5)])
     assert table.min() > 0.6 * table.mean()
