@@ -22,7 +22,7 @@ from .debias.data import DebiasConfig as DebiasConfig
 from .debias.legacy_report import DebiasReport as DebiasReport
 from .explain.audit import explain_sources as explain_sources
 from .explain.data import ExplainConfig as ExplainConfig
-from .explain.legacy_report import ExplainReport as ExplainReport
+from .explain.report import ExplainReport as ExplainReport
 from .infer.judged import mean_interval as mean_interval
 from .infer.ratios import relative_delta_interval as relative_delta_interval
 from .intake.beir import read_beir as read_beir

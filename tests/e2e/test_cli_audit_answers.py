@@ -102,7 +102,7 @@ def test_one_file_per_system(folder: Path) -> None:
     assert "--encoder" in told
     twice = refused("audit", "answers", "answers.csv", "answers.csv", *options, cwd=folder)
     assert "'kurz'" in twice
-    assert "too" in twice
+    assert "occurs twice" in twice
 
 
 def test_empty_answers_and_missing_scores_are_counted(folder: Path) -> None:

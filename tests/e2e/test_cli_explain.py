@@ -12,7 +12,7 @@ from debias_folder import LLM, write_folder, write_model
 from tiny_language_models import write_causal, write_masked
 
 from rag_sourcebias.explain.audit import explain_sources
-from rag_sourcebias.explain.legacy_report import ExplainReport
+from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.neural.loading import SentenceEncoder

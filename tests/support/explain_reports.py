@@ -18,7 +18,7 @@ from rag_sourcebias.explain.data import (
     SourceExplanation,
     TextComparison,
 )
-from rag_sourcebias.explain.legacy_report import ExplainReport
+from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.explain.vectors import map_sources, spectrum
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.measure.texts import DataSummary

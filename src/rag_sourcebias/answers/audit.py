@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
 
@@ -47,12 +46,11 @@ from rag_sourcebias.answers.measure import (
     threshold_verdicts,
 )
 from rag_sourcebias.answers.page import AnswerBiasReport
-from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
-    MissingExtraError,
     as_generator,
     attempt,
     if_enough,
@@ -70,7 +68,7 @@ from rag_sourcebias.infer.decide import (
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
-from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
+from rag_sourcebias.measure.texts import installed_statistics, missing_statistics, word_counts
 
 MIN_ROWS = 20
 
@@ -175,7 +173,7 @@ def auc_interval(
         lower, upper = (bound, 1.0) if auc == 1 else (0.0, 1 - bound)
     else:
         code = InferCode.DELONG
-        step = t_quantile(1 - tail, found.n_pairs - 1) * _error(found) / (auc * (1 - auc))
+        step = t_quantile(1 - tail, found.n_pairs - 1) * _error(found.influence) / (auc * (1 - auc))
         middle = math.log(auc / (1 - auc))
         lower, upper = (expit(middle + sign * step) for sign in (-1, 1))
     return Interval(
@@ -205,9 +203,7 @@ def auc_change_interval(
     first, second = (_usable(a, within_systems=True) for a in (before, after))
     influence = second.influence - first.influence
     estimate = second.auc - first.auc
-    half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(
-        QuestionAUC(auc=0.5, influence=influence, n_pairs=first.n_pairs)
-    )
+    half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(influence)
     return Interval(
         estimate=estimate,
         lower=max(estimate - half, -1.0),
@@ -231,10 +227,10 @@ def _usable(answers: AnswerScores, *, within_systems: bool) -> QuestionAUC:
     return found
 
 
-def _error(found: QuestionAUC) -> float:
+def _error(influence: FloatArray) -> float:
     """Standard error, from influences whose mean is 0."""
-    n = len(found.influence)
-    error = math.sqrt(float(np.sum(found.influence**2)) / (n * (n - 1)))
+    n = len(influence)
+    error = math.sqrt(float(np.sum(influence**2)) / (n * (n - 1)))
     if error < _NO_ERROR:
         raise InsufficientDataError(
             f"the {n} questions do not differ in how well the score separates their answers, so "
@@ -627,28 +623,17 @@ def describe_texts(
     answers: AnswerTexts, words: IntArray, config: AnswerConfig, warnings: list[str]
 ) -> tuple[TextStatistic, ...]:
     """Statistics of each system's correct answers against the references ([W] Fig. 6)."""
-    available = installed_statistics()
     rows: dict[str, list[int]] = {}
     for row in np.flatnonzero((words > 0) & (answers.correct == 1)).tolist():
         rows.setdefault(answers.systems[row], []).append(row)
-    try:
-        found = text_statistics(
-            {name: [answers.answers[i] for i in chosen] for name, chosen in rows.items()},
-            {name: [answers.references[i] for i in chosen] for name, chosen in rows.items()},
-            statistics=available,
-            confidence_level=config.confidence_level,
-            rng=config.seed,
-        )
-    except MissingExtraError as error:
-        warnings.append(f"no text statistics: {error}")
-        return ()
-    lacking = [name for name in TEXT_STATISTICS if name not in available]
-    if lacking:
-        warnings.append(
-            f"text statistics lack {', '.join(lacking)}, whose libraries are not installed; "
-            "install them with: pip install 'rag-sourcebias[text]'"
-        )
-    return found
+    warnings += missing_statistics()
+    return text_statistics(
+        {name: [answers.answers[i] for i in chosen] for name, chosen in rows.items()},
+        {name: [answers.references[i] for i in chosen] for name, chosen in rows.items()},
+        statistics=installed_statistics(),
+        confidence_level=config.confidence_level,
+        rng=config.seed,
+    )
 
 
 # The verb: how much correctness scores reward a system's style ([W] §5).
@@ -747,7 +732,7 @@ def measure_answer_bias(
         systems=systems,
         scorers=scorers,
         environment=environment(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         text_statistics=texts,
         license=answers.license,
         attribution=answers.attribution,

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import resources
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -196,20 +197,12 @@ def _read(
     parts = [read_answer_texts(file, separator=separator, columns=columns) for file in files]
     if len(parts) == 1:
         return parts[0]
-    where: dict[tuple[str, str], int] = {}
-    for i, part in enumerate(parts):
-        for pair in zip(part.question_ids, part.systems, strict=True):
-            first = where.setdefault(pair, i)
-            if first != i:
-                raise DataError(
-                    f"{files[i]}: the answer of {pair[1]!r} to question {pair[0]!r:.100} stands "
-                    f"in {files[first]} too; keep one, or tell systems apart in a column system"
-                )
+    columns_of_text: dict[str, Any] = {
+        name: tuple(chain.from_iterable(getattr(part, name) for part in parts))
+        for name in ("question_ids", "systems", "answers", "references")
+    }
     return AnswerTexts(
-        question_ids=tuple(q for part in parts for q in part.question_ids),
-        systems=tuple(s for part in parts for s in part.systems),
-        answers=tuple(a for part in parts for a in part.answers),
-        references=tuple(r for part in parts for r in part.references),
+        **columns_of_text,
         correct=np.concatenate([part.correct for part in parts]),
         name=", ".join(part.name for part in parts),
     )

@@ -453,9 +453,8 @@ def document(report: AnswerBiasResults) -> d.Document:
             counted(len(set(report.question_ids)), "question"),
         ),
         created=report.created,
-        cautions="Before you trust a number",
         warnings=report.warnings,
-        sections=tuple(section for section in sections if section is not None),
+        sections=tuple(filter(None, sections)),
     )
 
 
@@ -900,15 +899,16 @@ class AnswerBiasReport(Report, AnswerBiasResults):
     @property
     def frames(self) -> dict[str, Frame]:
         """The first table of the page, every figure, every query, and cases with texts."""
-        return legacy.frames(self.page(), {
-            "figures": legacy.figures(self),
-            "queries": (row for scorer in self.scorers for row in self._scores(scorer)),
-            "cases": (
+        return legacy.frames(
+            self,
+            self.page(),
+            queries=(row for scorer in self.scorers for row in self._scores(scorer)),
+            cases=(
                 row
                 for scorer in self.scorers
                 for row in legacy.cases(scorer.evidence, scorer=scorer.name)
             ),
-        })  # fmt: skip
+        )
 
     def _scores(self, scorer: AnswerScorer) -> Iterator[dict[str, Any]]:
         """Yield every answer with its score, and its adjusted score where there is one."""

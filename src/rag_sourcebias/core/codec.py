@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin
 
@@ -136,6 +137,11 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
+
+
+def timestamp() -> str:
+    """Return the time now, as reports state it: ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def environment() -> dict[str, str]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial, reduce
 
 import numpy as np
 
-from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrels, Run
 from rag_sourcebias.core.errors import DataError, MissingTagsError, attempt
 from rag_sourcebias.core.finding import Interval
@@ -600,7 +599,7 @@ def measure_debias(
         ),
         n_tests=n_tests,
         environment=environment(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         training=tuple(training),
         warnings=unchecked_fit(described, fitted_texts),
     )

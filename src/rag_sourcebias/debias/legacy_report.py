@@ -26,9 +26,7 @@ class DebiasReport(Report, DebiasResults):
     @property
     def frames(self) -> dict[str, Frame]:
         """The first table of the page, every figure, and the score of every query."""
-        return legacy.frames(
-            self.page(), {"figures": legacy.figures(self), "queries": self._queries()}
-        )
+        return legacy.frames(self, self.page(), queries=self._queries())
 
     def _queries(self) -> Iterator[dict[str, Any]]:
         for dataset in self.datasets:

@@ -103,7 +103,6 @@ def document(report: DebiasResults) -> doc.Document:
             counted(len(report.datasets), "data set"),
         ),
         created=report.created,
-        cautions="Before you trust a number",
         warnings=_warnings(report),
         sections=tuple(found for make in parts if (found := make(report)) is not None),
     )

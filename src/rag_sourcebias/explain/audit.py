@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.data import Dataset, FloatArray, IntArray, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
@@ -38,7 +37,7 @@ from rag_sourcebias.explain.data import (
     ModelPerplexity,
     SourceExplanation,
 )
-from rag_sourcebias.explain.legacy_report import ExplainReport
+from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.explain.vectors import (
     map_sources,
     positions_along_source,
@@ -679,7 +678,7 @@ def explain_sources(
         sources=tuple(work.of(draw) for draw in draws),
         environment=environment()
         | {f"{name}: {key}": value for name, some in stated.items() for key, value in some.items()},
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         warnings=((_INDEPENDENT,) if dataset.design == "independent" else ()) + tuple(warnings),
     )
 

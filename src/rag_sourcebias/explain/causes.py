@@ -23,7 +23,7 @@ from rag_sourcebias.explain.data import (
     TextComparison,
 )
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.infer.means import clustered_mean, mean_of_alike
 from rag_sourcebias.measure.texts import words
 
 # Counts of values between edges, for plots.
@@ -157,17 +157,8 @@ def _mean(values: FloatArray, level: float) -> Interval:
     try:
         return clustered_mean(values, np.arange(len(values)), confidence_level=level)
     except InsufficientDataError:
-        # Copies, for instance: all ratios are the same, and so is their mean.
-        same = float(values[0])
-        return Interval(
-            estimate=same,
-            lower=same,
-            upper=same,
-            confidence_level=level,
-            method=InferCode.ALIKE(),
-            n_labeled=len(values),
-            notes=(InferCode.ALL_ALIKE(n=len(values)),),
-        )
+        # copies, for instance
+        return mean_of_alike(values, level=level, notes=(InferCode.ALL_ALIKE(n=len(values)),))
 
 
 # Query words in both versions of relevant documents.

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rag_sourcebias.core.data import Histogram
-from rag_sourcebias.core.finding import MISSING, Interval, number, shorten, source_name
+from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, shorten, source_name
 from rag_sourcebias.explain.data import (
     ExplainResults,
     GapDecomposition,
@@ -30,6 +31,7 @@ from rag_sourcebias.explain.words import (
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
+from rag_sourcebias.report.files import Outcome, Report
 from rag_sourcebias.report.legacy import count, counted, ends_about_zero, interval, level, share
 
 _ESTABLISHED = {True: "established", False: "not established"}
@@ -52,7 +54,6 @@ def document(report: ExplainResults) -> d.Document:
         headline=(headline(report),),
         facts=(*encoder, f"{counted(len(sources), 'source')} beside the baseline"),
         created=report.created,
-        cautions="Before you trust a number",
         warnings=report.warnings,
         sections=(
             _findings_section(report, sources),
@@ -410,3 +411,26 @@ def _row(label: str, found: Interval | None, *, digits: int = 2) -> Row:
         count(found.n_labeled),
         str(found.method),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ExplainReport(Report, ExplainResults):
+    """What distinguishes sources, which shows itself."""
+
+    def page(self) -> d.Document:
+        """Return what there is to read, in its order."""
+        return document(self)
+
+    @property
+    def frames(self) -> dict[str, Frame]:
+        """The first table of the page, every figure."""
+        return legacy.frames(self, self.page())
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for found in self.sources:
+            gap = None if found.decomposition is None else found.decomposition.gap
+            code = "not_computed"
+            if gap is not None:
+                code = "scored_higher" if gap.estimate > 0 else "scored_lower"
+                code = code if gap.excludes(0.0) else "cannot_tell"
+            yield Outcome(found.source, code, "score gap", gap, digits=3)

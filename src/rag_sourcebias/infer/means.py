@@ -90,6 +90,25 @@ def t_around(
     )
 
 
+def mean_of_alike(values: FloatArray, *, level: float, **about: Any) -> Interval:  # noqa: ANN401
+    """Return the mean of values that are all one: nothing is left to estimate.
+
+    Parameters
+    ----------
+    **about
+        Further fields of the interval.
+    """
+    return t_around(
+        float(values[0]),
+        0.0,
+        math.inf,
+        level=level,
+        method=InferCode.ALIKE(),
+        n_labeled=len(values),
+        **about,
+    )
+
+
 def spread_values(y: npt.ArrayLike) -> FloatArray:
     """Return values that have a spread to estimate, or raise."""
     values = as_values("y", y)

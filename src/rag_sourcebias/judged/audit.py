@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import combinations, product
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import (
@@ -709,7 +708,7 @@ def judge_items_with_intervals(
         per_query=(),
         audits=_audits(items, measure, config),
         environment=environment(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         warnings=(*warnings, *found_between.warnings),
         judges=judge_shares(items),
         evidence=evidence_of(items),
@@ -928,7 +927,7 @@ def judge_ranking_with_intervals(
         per_query=per_query,
         audits=grade_audits(human, judge, tags, config),
         environment=environment(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         warnings=tuple(warnings),
         judges=_ranking_shares(first, judge.query_ids, [*judges]),
     )

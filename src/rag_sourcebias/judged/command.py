@@ -1,7 +1,7 @@
 """Commands about judged evaluations: ``interval``, ``judge grade``, ``judge audit``, ``labels``."""
 
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -219,6 +219,7 @@ class Columns:
 
 METHODS = ("regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap", "crc")
 TARGETS = ("population", "pool", "unlabeled")
+_GAINS = ("exponential", "linear")
 
 
 # Which files an interval is computed from, and how they are read.
@@ -530,7 +531,7 @@ def _of_sheet(
         confidence_level=confidence_level,
     )
     if not write_json(json, found.to_dict()):
-        say("\n• ".join((f"{design.measure} {found}", *map(str, found.assumptions))))
+        _say(f"{design.measure} {found}", found.assumptions)
 
 
 @spread
@@ -602,7 +603,7 @@ def interval(
         method=choice("method", method, METHODS),
         target=choice("target", target, TARGETS),
         confidence_level=confidence_level,
-        gain=choice("gain", rankings.gain, ("exponential", "linear")),
+        gain=choice("gain", rankings.gain, _GAINS),
         min_grade=rankings.min_grade,
         per_query=rankings.per_query,
         baseline=baseline,
@@ -1317,8 +1318,7 @@ class Pool(NamedTuple):
     """Ranked label distributions, and the query and document of each row."""
 
     labels: RankedLabels
-    query_ids: tuple[str, ...]
-    doc_ids: tuple[str, ...]
+    pairs: list[tuple[str, str]]
 
     def pilot(self, qrels: Path | None) -> dict[int, int]:
         """Return the grade of each row of the pool that a qrels file judges."""
@@ -1329,7 +1329,7 @@ class Pool(NamedTuple):
             (judged.query_ids[q], judged.doc_ids[d]): int(grade)
             for q, d, grade in zip(judged.query_codes, judged.doc_codes, judged.grades, strict=True)
         }
-        pairs = list(zip(self.query_ids, self.doc_ids, strict=True))
+        pairs = self.pairs
         grades = {i: grade_of[pair] for i, pair in enumerate(pairs) if pair in grade_of}
         if not grades:
             raise DataError(
@@ -1373,25 +1373,20 @@ def read_pool(
     ranking = JudgedRanking.join(read_run(run), read_label_distributions(labels, n_grades=n_grades))
     found = ranking.ranked_labels(measure, gain=gain, min_grade=min_grade)
     cutoff = parse_measure(measure)[1]
-    # the order in which JudgedRanking.ranked_labels lists them
-    rows = np.flatnonzero((ranking.rank > 0) & (ranking.rank <= cutoff))
-    rows = rows[np.lexsort((ranking.rank[rows], ranking.labels.query_codes[rows]))]
+    rows = ranking.rows_within(cutoff)
     if not len(rows):
         raise DataError(
             f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
             "them first (rag-sourcebias judge grade --run …)"
         )
-    return Pool(
-        labels=found,
-        query_ids=tuple(ranking.labels.query_ids[q] for q in ranking.labels.query_codes[rows]),
-        doc_ids=tuple(ranking.labels.doc_ids[d] for d in ranking.labels.doc_codes[rows]),
-    )
+    known = ranking.labels
+    codes = zip(known.query_codes[rows], known.doc_codes[rows], strict=True)
+    return Pool(found, [(known.query_ids[q], known.doc_ids[d]) for q, d in codes])
 
 
 # ``labels``: how many human labels, and of what.
 
 
-_GAINS = ("exponential", "linear")
 _TARGETS = ("population", "pool")
 
 
@@ -1643,7 +1638,7 @@ def _item_sheet(file: Path, output: Path, n: int, columns: Columns, seed: int) -
 
 
 def _sheet_rows(pool: Pool, rows: list[int], texts: PairTexts) -> list[SheetRow]:
-    pairs = [(pool.query_ids[row], pool.doc_ids[row]) for row in rows]
+    pairs = [pool.pairs[row] for row in rows]
     require_texts(pairs, texts)
     queries, documents = texts
     return [
@@ -1652,5 +1647,5 @@ def _sheet_rows(pool: Pool, rows: list[int], texts: PairTexts) -> list[SheetRow]
     ]
 
 
-def _say(line: str, assumptions: tuple[str, ...]) -> None:
-    say("\n• ".join((line, *assumptions)))
+def _say(line: str, assumptions: Iterable[object]) -> None:
+    say("\n• ".join((line, *map(str, assumptions))))

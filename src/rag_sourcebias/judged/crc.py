@@ -173,6 +173,11 @@ class JudgedRanking:
         require_meeting(f"run {run.name!r}", run, "the labels", labels)
         return cls(labels=labels, rank=rank, n_retrieved=retrieved)
 
+    def rows_within(self, cutoff: int) -> IntArray:
+        """Return the label rows that were retrieved through a rank, by query and rank."""
+        rows = np.flatnonzero((self.rank > 0) & (self.rank <= cutoff))
+        return rows[np.lexsort((self.rank[rows], self.labels.query_codes[rows]))]
+
     def unjudged(self, cutoff: int) -> IntArray:
         """Retrieved documents without a label within the cutoff; shape (n_queries,)."""
         found = np.bincount(
@@ -191,8 +196,7 @@ class JudgedRanking:
                 f"{measure} is not a weighted sum of gains; conformal and document-level intervals "
                 "are for DCG@k and P@k"
             )
-        rows = np.flatnonzero((self.rank > 0) & (self.rank <= cutoff))
-        rows = rows[np.lexsort((self.rank[rows], self.labels.query_codes[rows]))]
+        rows = self.rows_within(cutoff)
         return RankedLabels(
             probs=self.labels.probs[rows],
             weights=dcg_weights(self.rank[rows], cutoff)
@@ -255,7 +259,7 @@ class JudgedRanking:
     def _grid(self, worth: FloatArray, cutoff: int) -> FloatArray:
         """Worth by query and rank; 0 where nothing labelled was retrieved."""
         grid = np.zeros((len(self.labels.query_ids), cutoff))
-        rows = np.flatnonzero((self.rank > 0) & (self.rank <= cutoff))
+        rows = self.rows_within(cutoff)
         grid[self.labels.query_codes[rows], self.rank[rows] - 1] = worth[rows]
         return grid
 
@@ -350,7 +354,7 @@ class Crossing(NamedTuple):
     last: FloatArray
 
 
-def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
+def crossings(labels: RankedLabels, y: FloatArray, *, tie: float = TIE) -> Crossing:
     """Return the critical λ of every query, arrays of shape (n_queries,).
 
     Parameters
@@ -358,9 +362,11 @@ def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
     labels : RankedLabels
     y : float64 array of shape (n_queries,)
         Human utility of each query.
+    tie : float
+        Difference that counts as none.
     """
-    first = smallest_lambda(lambda lam: labels.utilities_at(lam) >= y - TIE, labels.n_queries)
-    last = -smallest_lambda(lambda lam: labels.utilities_at(-lam) <= y + TIE, labels.n_queries)
+    first = smallest_lambda(lambda lam: labels.utilities_at(lam) >= y - tie, labels.n_queries)
+    last = -smallest_lambda(lambda lam: labels.utilities_at(-lam) <= y + tie, labels.n_queries)
     return Crossing(first, last)
 
 
@@ -459,9 +465,7 @@ def recalibration(labels: RankedLabels, y: FloatArray) -> float:
     # the jumps at ±1 forget the judge
     lowest, highest = (float(pooled.utilities_at(end)[0]) for end in (-INSIDE, INSIDE))
     total = min(max(float(np.sum(y)), lowest), highest)
-    tie = _ROUNDING * max(1.0, abs(total))
-    first = smallest_lambda(lambda lam: pooled.utilities_at(lam) >= total - tie, 1)
-    last = -smallest_lambda(lambda lam: pooled.utilities_at(-lam) <= total + tie, 1)
+    first, last = crossings(pooled, np.array([total]), tie=_ROUNDING * max(1.0, abs(total)))
     nearest = min(max(0.0, float(first[0])), float(last[0]))
     return min(max(nearest, -INSIDE), INSIDE)
 

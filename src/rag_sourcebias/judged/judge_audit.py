@@ -36,6 +36,7 @@ from rag_sourcebias.infer.means import (
     clustered_difference,
     clustered_mean,
     difference_test,
+    mean_of_alike,
     t_around,
 )
 from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation
@@ -1175,13 +1176,13 @@ def audit_judge(
         items.take(both), codes, level=confidence_level, resamples=resamples, rng=as_generator(rng)
     )
     missing = int(np.count_nonzero(items.labeled & ~items.judged))
-    notes = [*found.notes, *check_items(items)]
+    notes = [*found.notes]
     if missing:
-        notes.insert(
-            len(found.notes),
+        notes.append(
             f"{missing} of {len(both) + missing} labelled items have no judge value; they are left "
             "out here, and they are rarely missing at random",
         )
+    notes += check_items(items)
     sways = judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level)
     return replace(found, n_judge_missing=missing, notes=tuple(notes), sways=sways)
 
@@ -1430,12 +1431,4 @@ def _mean(values: FloatArray, span: float, level: float) -> Interval:
     if found is not None:
         return found
     # where every anchor moved by as much there is no sampling error left in the mean change
-    value = float(values[0])
-    return Interval(
-        estimate=value,
-        lower=value,
-        upper=value,
-        confidence_level=level,
-        method=InferCode.ALIKE(),
-        n_labeled=len(values),
-    )
+    return mean_of_alike(values, level=level)

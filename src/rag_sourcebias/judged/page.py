@@ -532,7 +532,6 @@ def document(report: JudgedResults) -> d.Document:
         headline=(headline(report),),
         facts=tuple(facts),
         created=report.created,
-        cautions="Before you trust a number",
         warnings=_warnings(report),
         sections=tuple(_sections(report)),
     )
@@ -1017,11 +1016,8 @@ class JudgedReport(Report, JudgedResults):
     @property
     def frames(self) -> dict[str, Frame]:
         """The first table of the page, every figure, every query, and cases with texts."""
-        return legacy.frames(self.page(), {
-            "figures": legacy.figures(self),
-            "queries": self._queries(),
-            "cases": legacy.cases(self.evidence),
-        })  # fmt: skip
+        cases = legacy.cases(self.evidence)
+        return legacy.frames(self, self.page(), queries=self._queries(), cases=cases)
 
     def _queries(self) -> Iterator[dict[str, Any]]:
         for found in self.per_query:

@@ -1036,9 +1036,6 @@ class LabelPlan:
         Documents to label, spread over all queries, those of the pilot included.
     half_width : float
         Expected with them, in the unit of the utility.
-    half_width_queries, half_width_alone : float or None
-        Expected if as many labels went to whole queries, with the judge on the other queries and
-        without a judge; None if they do not make two queries.
     labels_queries : int or None
         Labels of whole queries, with the judge, for the same half-width; None if the pool has not
         as many.
@@ -1056,8 +1053,6 @@ class LabelPlan:
 
     n_labels: int
     half_width: float
-    half_width_queries: float | None
-    half_width_alone: float | None
     labels_queries: int | None
     labels_alone: int
     n_queries: int
@@ -1144,14 +1139,11 @@ def plan_labels(
     n_pilot = 0 if pilot is None else int(np.isinf(view.size).sum())
     n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)
     half = view.by_documents(n_labels)
-    whole = int(n_labels / view.per_query + 1e-9)
     in_queries = smallest(view.by_queries, half, 2, view.n_queries)
     alone = smallest(view.alone, half, 2, MOST) or MOST
     return LabelPlan(
         n_labels=n_labels,
         half_width=half,
-        half_width_queries=view.by_queries(whole) if whole >= 2 else None,
-        half_width_alone=view.alone(whole) if whole >= 2 else None,
         labels_queries=None if in_queries is None else round(in_queries * view.per_query),
         labels_alone=round(alone * view.per_query),
         n_queries=view.n_queries,

@@ -183,6 +183,16 @@ def installed_statistics() -> tuple[str, ...]:
     return tuple(s for s in TEXT_STATISTICS if s not in _LIBRARIES or find_spec(_LIBRARIES[s]))
 
 
+def missing_statistics() -> Iterator[str]:
+    """Say which of :data:`TEXT_STATISTICS` are left out for want of a package."""
+    installed = installed_statistics()
+    if missing := [name for name in TEXT_STATISTICS if name not in installed]:
+        yield (
+            f"text statistics lack {', '.join(missing)}, whose libraries are not installed; "
+            "install them with: pip install 'rag-sourcebias[text]'"
+        )
+
+
 def text_scores(
     name: str, texts: Sequence[str | None], references: References | None = None
 ) -> FloatArray:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.data import (
     BoolArray,
     Corpus,
@@ -413,7 +412,7 @@ def check_paired_corpus(
         encoder="" if encoder is None else encoder.name,
         settings=asked,
         environment=environment(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
     )
 
 

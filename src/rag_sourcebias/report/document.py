@@ -391,7 +391,7 @@ class Document:
     headline: tuple[Words, ...]
     facts: tuple[Words, ...]
     created: str
-    cautions: str
+    cautions: str = "Before you trust a number"
     warnings: tuple[Words, ...]
     sections: tuple[Section, ...]
     title: str = ""

@@ -282,11 +282,13 @@ _NO_FIGURES = frozenset({
 _LAST = ("figure", "value", "lower", "upper", "confidence_level")
 
 
-def frames(page: d.Document, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, Frame]:
-    """Return the first table of a page, and tables out of rows; none of no rows."""
+def frames(
+    report: object, page: d.Document, **tables: Iterable[Mapping[str, Any]]
+) -> dict[str, Frame]:
+    """Return the first table of a page, every figure, and tables out of rows; none of no rows."""
     shown = [block.frame for block in page.blocks() if isinstance(block, d.Table)]
     made = {"main": shown[0]} if shown else {}
-    for name, given in tables.items():
+    for name, given in {"figures": figures(report), **tables}.items():
         rows = list(given)
         columns = dict.fromkeys(key for row in rows for key in row)
         if rows:

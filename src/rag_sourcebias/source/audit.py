@@ -6,14 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.data import (
     Corpus,
     Dataset,
@@ -1323,7 +1322,7 @@ def assemble(
         systems=done,
         n_tests=n_tests,
         environment=environment(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         findings=(*findings, *read),
     )
 

@@ -378,7 +378,6 @@ def page(report: SkewResults) -> d.Document:
         headline=(headline(report),),
         facts=(size,),
         created=report.created,
-        cautions="Before you trust a number",
         warnings=report.findings,
         sections=tuple(section for section in sections if section is not None),
     )

@@ -6,14 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.data import (
     BoolArray,
     Corpus,
@@ -44,7 +43,7 @@ from rag_sourcebias.infer.means import (
 from rag_sourcebias.infer.ratios import published_delta
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure.relevance import SourceScores, group_scores, rank_span, score_run
-from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
+from rag_sourcebias.measure.texts import installed_statistics, missing_statistics, word_counts
 from rag_sourcebias.retrieval.cache import (
     DocumentVectors,
     RememberedEncoder,
@@ -710,7 +709,7 @@ def assemble_styles(
         config=config,
         systems=tuple(systems),
         environment=environment(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         warnings=(*warnings, *style_warnings(complete, dropped, config)),
     )
 
@@ -1295,13 +1294,13 @@ def _system(
 def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -> StyleReport:
     """Describe the texts by the statistics whose library is installed; warn of the others."""
     stage("text statistics")
-    config, statistics = report.config, installed_statistics()
+    config = report.config
     documents, queries = (
         text_statistics(
             columns,
             columns[original],
             original=original,
-            statistics=statistics,
+            statistics=installed_statistics(),
             confidence_level=config.confidence_level,
             rng=config.seed,
         )
@@ -1310,15 +1309,9 @@ def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -
             (columns_of(complete.queries), config.original_query),
         )
     )
-    warnings = list(report.warnings)
-    missing = [name for name in TEXT_STATISTICS if name not in statistics]
-    if missing:
-        warnings.append(
-            f"no {', '.join(missing)}: install them with: pip install 'rag-sourcebias[text]'"
-        )
     return replace(
         report,
         document_statistics=documents,
         query_statistics=queries,
-        warnings=tuple(warnings),
+        warnings=(*report.warnings, *missing_statistics()),
     )

@@ -473,9 +473,8 @@ def document(report: StyleResults) -> d.Document:
             counted(len(report.systems), "system"),
         ),
         created=report.created,
-        cautions="Before you trust a number",
         warnings=report.warnings,
-        sections=tuple(section for section in sections if section is not None),
+        sections=tuple(filter(None, sections)),
     )
 
 
@@ -982,26 +981,27 @@ class StyleReport(Report, StyleResults):
     def frames(self) -> dict[str, Frame]:
         """The first table of the page, every figure, every query, and cases with texts."""
         styles = {"query_style": self.data.query_styles, "doc_style": self.data.doc_styles}
-        return legacy.frames(self.page(), {
-            "figures": legacy.figures(self),
-            "queries": (
+        return legacy.frames(
+            self,
+            self.page(),
+            queries=(
                 row
                 for system in self.systems
                 for row in legacy.values(
                     system.ranks, {"query_id": system.query_ids, **styles}, system=system.name
                 )
             ),
-            "cases": (
+            cases=(
                 row
                 for system in self.systems
                 for row in legacy.cases(system.evidence, system=system.name)
             ),
-        })  # fmt: skip
+        )
 
     def _outcomes(self) -> Iterator[Outcome]:
         for system in self.systems:
             found = system.finding
-            row = next(r for r in system.rows if r.query_style == self.config.original_query)
+            row = original_row(self, system)
             favours = found.code is StyleCode.FAVOURS
             yield Outcome(
                 system.name,

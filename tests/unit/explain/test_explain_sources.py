@@ -23,7 +23,7 @@ from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import (
     ExplainConfig,
 )
-from rag_sourcebias.explain.legacy_report import ExplainReport
+from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.files import write_report_json

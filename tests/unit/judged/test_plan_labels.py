@@ -71,7 +71,7 @@ def test_whole_queries_without_a_judge_follow_the_textbook():
     plan = plan_labels(labels, n_labels=20_000, target="population", pilot=pilot_of(y, whole[:-1]))
     variance = labels.total(y).var(ddof=1)
     assert plan.half_width == pytest.approx(1.96 * math.sqrt(variance / 2000), rel=0.12)
-    assert plan.half_width_alone == pytest.approx(plan.half_width, rel=0.01)
+    assert plan.labels_alone == pytest.approx(20_000, rel=0.02)
 
 
 def test_more_labels_narrower():

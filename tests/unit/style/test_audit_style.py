@@ -311,9 +311,10 @@ def test_what_cannot_be_audited_is_refused():
 
 def test_texts_are_described_by_what_is_installed(monkeypatch):
     data = texts(20)
-    monkeypatch.setattr(
-        "rag_sourcebias.style.audit.installed_statistics", lambda: ("words", "Jaccard")
-    )
+    for module in ("style.audit", "measure.texts"):
+        monkeypatch.setattr(
+            f"rag_sourcebias.{module}.installed_statistics", lambda: ("words", "Jaccard")
+        )
     report = audit_style(data, encoders=[HashingEncoder()], config=CONFIG, index=False)
     found = {(s.group, s.name): s for s in report.document_statistics}
     assert list(found) == [
@@ -325,5 +326,5 @@ def test_texts_are_described_by_what_is_installed(monkeypatch):
     ]
     assert found["terse", "words"].average == 5
     assert {s.group for s in report.query_statistics} == set(FORMS)
-    assert report.warnings[-1].startswith("no BLEU, METEOR, ROUGE-L")
+    assert report.warnings[-1].startswith("text statistics lack BLEU, METEOR, ROUGE-L")
     assert "rag-sourcebias[text]" in report.warnings[-1]
