@@ -29,7 +29,7 @@ from rag_sourcebias.terminal.console import INTERRUPTED, err
 from rag_sourcebias.terminal.options import Command, Group
 
 # Arguments of functions, which a message here names as options.
-_ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|metric|manifest)=(?:…|$)")
+_ARGUMENT = re.compile(r"\b([a-z]+)=(?:…|$)")
 
 
 class _Root(Group):
@@ -134,7 +134,7 @@ def main() -> None:
         # and turns Ctrl-C into one with code 130.
         code = app(prog_name=app.info.name, standalone_mode=False)
     except SourceBiasError as error:
-        err.print(f"[bold red]error:[/] {type(error).__name__}", highlight=False)
+        err.print("[bold red]error:[/]", end=" ", highlight=False)
         err.print(
             _ARGUMENT.sub(lambda found: f"--{found[1]} <name>", str(error)),
             markup=False,
