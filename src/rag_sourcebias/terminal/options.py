@@ -119,7 +119,7 @@ def as_options(words: Mapping[str, str]) -> Iterator[None]:
         told = str(error)
         for argument, option in words.items():
             told = told.replace(argument, option)
-        raise type(error)(told) from error
+        raise DataError(told) from error
 
 
 # Options that several commands share: fields of one dataclass, which a command takes whole.
