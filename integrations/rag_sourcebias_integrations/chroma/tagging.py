@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -11,7 +11,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, to_metadata
 from rag_sourcebias.io.tag_stores import open_tag_store
 from rag_sourcebias.tagging.documents import (
-    PassCounts,
     Tagger,
     TagResult,
     tag_documents,
@@ -103,9 +102,7 @@ class TagPass:
             )
         self._fingerprint = taggers_fingerprint(self.taggers)
         self._kept = None if self.backup is None else open_tag_store(self.backup)
-        self._counts = PassCounts()
-        self._n_missing = 0
-        self._missing: list[str] = []
+        self._counts = TagResult(fingerprint=self._fingerprint, dry_run=self.dry_run)
 
     def run(self) -> TagResult:
         """Make the pass.
@@ -129,17 +126,9 @@ class TagPass:
             self._tag(page)
         if not self.dry_run:
             self._leftovers()
-        result = self._counts.result(
-            fingerprint=self._fingerprint,
-            dry_run=self.dry_run,
-            backup=str(self.backup) if self._kept is not None and len(self._kept) else None,
-        )
-        return replace(
-            result,
-            n_documents=result.n_documents + self._n_missing,
-            n_missing=self._n_missing,
-            missing_ids=tuple(self._missing),
-        )
+        if self._kept is not None and len(self._kept):
+            self._counts.backup = str(self.backup)
+        return self._counts
 
     def _tag(self, page: Mapping[str, Any]) -> None:
         plan = self._plan(page)
@@ -155,11 +144,12 @@ class TagPass:
         for doc_id, tags in zip(plan.ids, plan.tags, strict=True):
             if doc_id not in gone:
                 self._counts.add(tags, written=True)
-        self._n_missing += len(gone)
-        self._missing += [i for i in plan.ids if i in gone][: _MOST_IDS - len(self._missing)]
+        counts = self._counts
+        counts.n_missing += len(gone)
+        missing = (i for i in plan.ids if i in gone)
+        counts.missing_ids = (*counts.missing_ids, *missing)[:_MOST_IDS]
         if self.on_progress is not None:
-            counts = self._counts
-            self.on_progress(counts.n_written + counts.n_unchanged + self._n_missing)
+            self.on_progress(counts.n_documents)
 
     def _leftovers(self) -> None:
         """Verify that every document is done, and do those that moved between pages or are new.

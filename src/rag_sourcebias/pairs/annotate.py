@@ -15,7 +15,7 @@ import numpy as np
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray
-from rag_sourcebias.core.errors import DataError, as_generator, require_one_of
+from rag_sourcebias.core.errors import DataError, as_generator, require_at_least, require_one_of
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.intake.tables import sheet_csv
@@ -470,8 +470,7 @@ def _row_ids(
 
 def _annotator_names(annotators: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(annotators, int):
-        if annotators < 1:
-            raise DataError(f"annotators {annotators!r}: at least one is needed")
+        require_at_least(1, annotators=annotators)
         return tuple(
             f"annotator-{str(i).zfill(len(str(annotators)))}" for i in range(1, annotators + 1)
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +50,7 @@ _FIRST = 5  # ids that a report names
 _SAME = 1e-12  # scores that differ by less are the same but for rounding
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PairRows:
+class PairRows(NamedTuple):
     """Rows of a corpus that are versions of one another, and those that are not.
 
     Parameters

@@ -244,16 +244,14 @@ class PairChecks:
     def pair(self, row: int) -> CheckedPair:
         """Return what was found of one pair, without its texts."""
         values = {name: float(self.values[name][row]) for name in PAIR_VALUES}
+        facts: dict[str, Any] = {name: self.facts[name][row] for name in PAIR_FACTS}
         return CheckedPair(
             pair_id=self.pair_ids[row],
             flags=tuple(PAIR_FLAGS[column] for column in np.flatnonzero(self.flags[row])),
             values={name: value for name, value in values.items() if not math.isnan(value)},
-            numbers_missing=self.facts["numbers_missing"][row],
-            numbers_added=self.facts["numbers_added"][row],
-            names_missing=self.facts["names_missing"][row],
-            names_added=self.facts["names_added"][row],
             languages=self.languages[row],
             leftover=self.leftovers[row],
+            **facts,
         )
 
     def worst(self, n: int) -> npt.NDArray[np.int64]:

@@ -564,7 +564,7 @@ def source_tag(model: str, prompt: str) -> str:
     >>> source_tag("gpt-4o", "rewrite"), source_tag("gpt-4o", "style-3")
     ('llm:gpt-4o', 'llm:gpt-4o+style-3')
     """
-    if not model.strip() or model != model.strip():
+    if not model or model != model.strip():
         raise DataError(f"model name {model!r} cannot be a source; give a name with model=")
     require_name(model, "model name")
     return f"llm:{model}" if prompt == "rewrite" else f"llm:{model}+{prompt}"

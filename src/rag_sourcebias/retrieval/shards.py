@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.beir import (
     check_columns,
@@ -433,8 +433,7 @@ def open_corpus(
     shard_documents: int = 50_000,
 ) -> FolderCorpus:
     """Open the corpus of a folder, without queries and judgments; see :func:`open_sharded`."""
-    if shard_documents < 1:
-        raise DataError(f"shard_documents is {shard_documents}; expected at least 1")
+    require_at_least(1, shard_documents=shard_documents)
     # Absolute: other processes may run in other folders.
     root = checked_folder(folder).absolute()
     files = [_indexed(*found, shard_documents) for found in corpus_files(root)]

@@ -197,14 +197,16 @@ def _identity(tagger: object) -> str:
 # What tagging a store came to.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TagResult:
     """Counts of one pass of taggers over a store.
 
     Parameters
     ----------
-    n_documents : int
-        Documents looked at.
+    fingerprint : str
+        Identity of the taggers.
+    dry_run : bool
+        Nothing was written.
     n_written : int
         Documents whose tags were written, or would be in a dry run.
     n_unchanged : int
@@ -222,70 +224,40 @@ class TagResult:
         Documents that were deleted from the store before their tags could be written.
     missing_ids : tuple of str
         The first of them.
-    fingerprint : str
-        Identity of the taggers.
-    dry_run : bool
-        Nothing was written.
     backup : str or None
         The file that keeps the tags that were replaced.
     """
 
-    n_documents: int
-    n_written: int
-    n_unchanged: int
-    n_untagged: int
-    sources: Mapping[str, int] = field(default_factory=dict)
-    styles: Mapping[str, int] = field(default_factory=dict)
-    origins: Mapping[str, int] = field(default_factory=dict)
-    conflicts: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    n_missing: int = 0
-    missing_ids: tuple[str, ...] = ()
-    fingerprint: str = ""
-    dry_run: bool = False
-    backup: str | None = None
-
-
-# Counts of a pass of taggers over documents.
-
-
-@dataclass(slots=True)
-class PassCounts:
-    """What a :class:`TagResult` counts, while the pass goes on."""
-
+    fingerprint: str
+    dry_run: bool
     n_written: int = 0
     n_unchanged: int = 0
-    sources: Counter[str | None] = field(default_factory=Counter)
-    styles: Counter[str | None] = field(default_factory=Counter)
-    origins: Counter[str | None] = field(default_factory=Counter)
+    n_untagged: int = 0
+    sources: Counter[str] = field(default_factory=Counter)
+    styles: Counter[str] = field(default_factory=Counter)
+    origins: Counter[str] = field(default_factory=Counter)
     conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    n_missing: int = 0
+    missing_ids: tuple[str, ...] = ()
+    backup: str | None = None
+
+    @property
+    def n_documents(self) -> int:
+        """Documents looked at."""
+        return self.n_written + self.n_unchanged + self.n_missing
 
     def add(self, tags: DocTags, *, written: bool) -> None:
         """Count one document."""
         self.n_written += written
         self.n_unchanged += not written
+        if tags.style is not None:
+            self.styles[tags.style] += 1
+        if tags.source is None:
+            self.n_untagged += 1
+            return
         self.sources[tags.source] += 1
-        self.styles[tags.style] += 1
-        self.origins[tags.origin if tags.source else None] += 1
-
-    def result(self, *, fingerprint: str, dry_run: bool, backup: str | None = None) -> TagResult:
-        """Return the counts of the pass that has ended."""
-        return TagResult(
-            n_documents=self.n_written + self.n_unchanged,
-            n_written=self.n_written,
-            n_unchanged=self.n_unchanged,
-            n_untagged=self.sources[None],
-            sources=_known(self.sources),
-            styles=_known(self.styles),
-            origins=_known(self.origins),
-            conflicts=dict(self.conflicts),
-            fingerprint=fingerprint,
-            dry_run=dry_run,
-            backup=backup,
-        )
-
-
-def _known(counter: Counter[str | None]) -> dict[str, int]:
-    return dict(sorted((name, n) for name, n in counter.items() if name is not None))
+        if tags.origin is not None:
+            self.origins[tags.origin] += 1
 
 
 # Tagging the documents of a store.
@@ -351,14 +323,14 @@ def tag_store(
             f"{store.name} is only read: nothing is written to a corpus; keep its tags in a "
             "file beside it with --sidecar tags.sqlite, or count only with --dry-run"
         )
-    counts = PassCounts()
+    counts = TagResult(fingerprint=taggers_fingerprint(taggers), dry_run=True)
     known = dict(store.tags())
     tagged = tag_documents(store.documents(), taggers, conflicts=counts.conflicts)
     for done, (doc_id, tags) in enumerate(tagged, start=1):
         counts.add(tags, written=tags != known[doc_id])
         if on_progress is not None and (done % 1_000 == 0 or done == len(known)):
             on_progress(done)
-    return counts.result(fingerprint=taggers_fingerprint(taggers), dry_run=True)
+    return counts
 
 
 # Tags of a store's documents in a file beside it; the store itself is only read.
@@ -444,7 +416,9 @@ class SidecarStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # before the first tag, so that an interrupted pass is known as one of these taggers
             write_atomic(self._note, json.dumps({"taggers": fingerprint}) + "\n")
-        counts = PassCounts()
+        counts = TagResult(fingerprint=fingerprint, dry_run=dry_run)
+        if replacing and not dry_run:
+            counts.backup = str(saved)
         for page in _pages(self.documents(), _PAGE):
             texts = {doc_id: text for doc_id, text, _ in page}
             before = self.tag_store.get([doc_id for doc_id, _, _ in page])
@@ -460,12 +434,8 @@ class SidecarStore:
             if not dry_run:
                 self.tag_store.put(changed, texts=texts)
             if on_progress is not None:
-                on_progress(counts.n_written + counts.n_unchanged)
-        return counts.result(
-            fingerprint=fingerprint,
-            dry_run=dry_run,
-            backup=str(saved) if replacing and not dry_run else None,
-        )
+                on_progress(counts.n_documents)
+        return counts
 
     def _tagged_by(self) -> str | None:
         try:

@@ -64,10 +64,7 @@ def stylometry(texts: Sequence[str]) -> FloatArray:
     float64 array of shape (n, len(STYLE_FEATURES))
         Finite for every text, the empty one included.
     """
-    rows = np.zeros((len(texts), len(STYLE_FEATURES)))
-    for row, text in enumerate(texts):
-        rows[row] = _one(text)
-    return rows
+    return np.array([_one(text) for text in texts]).reshape(len(texts), len(STYLE_FEATURES))
 
 
 def _one(text: str) -> list[float]:
