@@ -448,10 +448,6 @@ class Report(Stored, ABC):
         """Return the first screen, for a notebook."""
         return first_screen(visible_report(self).page())
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ANN401, ARG002
-        """Print the line where IPython has no page to show."""
-        printer.text(repr(self))
-
     def save(self, folder: str | Path) -> Path:
         """Write ``report.json``, ``report.md`` and ``report.html``; return the folder.
 

@@ -257,7 +257,7 @@ class FolderCorpus:
             twice in the shard, or the shard is not of this corpus. That an ``_id`` occurs in two
             shards goes unseen here.
         """
-        if not 0 <= shard.index < len(self.shards) or self.shards[shard.index] != shard:
+        if shard not in self.shards[shard.index : shard.index + 1]:
             raise DataError(
                 f"{shard} is not of corpus {self.name!r}, which has {len(self.shards)} shards "
                 f"with {self.n_documents} documents"
@@ -507,7 +507,6 @@ class VectorFile:
         if array.dtype not in (np.float32, np.float16):
             raise DataError(f"{self.path} holds {array.dtype}; expected float32 or float16")
         self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
-        self.dtype = array.dtype.name
 
     @property
     def path(self) -> Path:
@@ -522,54 +521,20 @@ class VectorFile:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __repr__(self) -> str:
-        return f"VectorFile({str(self.path)!r}, shape={self.shape}, dtype={self.dtype})"
+    def take(self, rows: range | npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Read the rows asked for, in that order; shape (rows, d).
 
-    def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """Read the rows from ``start`` up to, not including, ``stop``.
-
-        Returns
-        -------
-        float32 array of shape (stop - start, d)
-            A copy, in row order of memory.
+        Whether their values are finite is looked at where they are searched.
 
         Raises
         ------
         DataError
-            If rows are asked for that do not exist, a value is not finite, or the file changed
-            since it was opened.
+            If the file changed since it was opened.
         """
-        return self._read(np.arange(start, stop), slice(start, stop))
-
-    def take(self, rows: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Read the rows asked for, in that order; shape (len(rows), d).
-
-        Raises
-        ------
-        DataError
-            As :meth:`rows`.
-        """
-        wanted = np.asarray(rows, dtype=np.int64)
-        return self._read(wanted, wanted)
-
-    def _read(
-        self, rows: npt.NDArray[np.int64], places: slice | npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float32]:
-        outside = rows[(rows < 0) | (rows >= len(self))]
-        if len(outside):
-            raise DataError(
-                f"{self.path} has {len(self)} rows; row {outside[0]} (from 0) was asked for"
-            )
         self._state.check()
-        found = np.array(map_array(self.path)[places], dtype=np.float32, order="C")
-        bad = np.argwhere(~np.isfinite(found))
-        if len(bad):
-            at, column = bad[0]
-            raise DataError(
-                f"{self.path}: row {rows[at]} (from 0) holds {found[at, column]} at position "
-                f"{column}; expected finite numbers"
-            )
-        return found
+        # a slice is copied once, rows one by one twice
+        places = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
+        return np.array(map_array(self.path)[places], dtype=np.float32, order="C")
 
 
 class Vectors(NamedTuple):

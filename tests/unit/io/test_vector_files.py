@@ -6,8 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.data import Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.shards import VectorFile, open_vectors
+from rag_sourcebias.source.shards.work import GivenVectors
 
 
 def saved(path, array):
@@ -20,13 +22,13 @@ def saved(path, array):
 def test_rows_are_those_of_the_array(tmp_path, dtype, order):
     array = np.random.default_rng(0).normal(size=(9, 4)).astype(dtype, order=order)
     file = pickle.loads(pickle.dumps(VectorFile(saved(tmp_path / "v.npy", array))))
-    assert (len(file), file.shape, file.dtype) == (9, (9, 4), dtype)
+    assert (len(file), file.shape) == (9, (9, 4))
     for found, expected in (
-        (file.rows(0, 9), array),
-        (file.rows(2, 5), array[2:5]),
-        (file.rows(9, 9), array[:0]),
-        (file.take([7, 0, 7]), array[[7, 0, 7]]),
-        (file.take([]), array[:0]),
+        (file.take(range(9)), array),
+        (file.take(range(2, 5)), array[2:5]),
+        (file.take(range(9, 9)), array[:0]),
+        (file.take(np.array([7, 0, 7])), array[[7, 0, 7]]),
+        (file.take(np.array([], np.int64)), array[:0]),
     ):
         assert found.dtype == np.float32
         assert type(found) is np.ndarray
@@ -40,13 +42,11 @@ def test_rows_are_those_of_the_array(tmp_path, dtype, order):
 def test_a_value_that_is_not_finite_is_named(tmp_path, value, dtype):
     array = np.ones((10, 3), dtype)
     array[7, 1] = value
-    file = VectorFile(saved(tmp_path / "v.npy", array))
-    assert file.rows(0, 7).sum() == 21  # only what is read is checked
-    named = rf"v\.npy: row 7 \(from 0\) holds {value} at position 1; expected finite"
-    with pytest.raises(DataError, match=named):
-        file.rows(5, 10)
-    with pytest.raises(DataError, match=named):
-        file.take([9, 7])
+    given = GivenVectors(VectorFile(saved(tmp_path / "v.npy", array)), "dot")
+    before = given.read(Shard(index=0, first_row=0, n_documents=7))
+    assert before.sum() == 21  # only what is read is checked
+    with pytest.raises(DataError, match=r"v\.npy: 1 vector.* NaN or infinity, first for 'row 7'"):
+        given.read(Shard(index=1, first_row=5, n_documents=5))
 
 
 def test_a_changed_file_is_not_read(tmp_path):
@@ -57,9 +57,9 @@ def test_a_changed_file_is_not_read(tmp_path):
     assert VectorFile(path).fingerprint == first
     os.utime(path, ns=(1, 2))
     with pytest.raises(DataError, match=r"v\.npy changed since it was opened"):
-        file.rows(0, 1)
+        file.take(range(1))
     with pytest.raises(DataError, match=r"v\.npy changed since it was opened"):
-        file.take([0])
+        file.take(np.array([0]))
     assert VectorFile(path).fingerprint != first
 
 

@@ -74,7 +74,7 @@ class GivenVectors:
         """Return the vectors of a shard, normalised for cosine similarity."""
         rows = shard.rows
         return checked_vectors(
-            self.file.rows(rows.start, rows.stop),
+            self.file.take(rows),
             what=str(self.file.path),
             names=[f"row {row}" for row in rows],
             similarity=self.similarity,

@@ -31,7 +31,6 @@ from rag_sourcebias.tagging.detector.model import (
     N_FOLDS,
     NOWHERE,
     Calibration,
-    Decision,
     Detector,
     DetectorReport,
     Domain,
@@ -241,19 +240,15 @@ class DetectorTagger:
 
     def tag_many(self, texts: Sequence[str]) -> list[DocTags | None]:
         """Tags of texts, in order; the same as of each alone."""
-        return [
-            self._tags(decision) for decision in self.detector.decide(texts, abstain=self.abstain)
-        ]
-
-    def _tags(self, decision: Decision) -> DocTags | None:
-        if decision.label is None:
-            return None
-        # origin and confidence are those of the source
-        return (
-            DocTags(style=decision.label)
-            if self.detector.target == "style"
-            else DocTags(source=decision.label, origin=self.origin, confidence=decision.confidence)
-        )
+        tags: list[DocTags | None] = []
+        for label, confidence in self.detector.decide(texts, abstain=self.abstain):
+            if label is None:
+                tags.append(None)
+            elif self.detector.target == "style":  # origin and confidence are those of the source
+                tags.append(DocTags(style=label))
+            else:
+                tags.append(DocTags(source=label, origin=self.origin, confidence=confidence))
+        return tags
 
 
 # Folds that keep groups whole and labels balanced.
