@@ -418,18 +418,13 @@ def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Gues
         judges.append(several)
     if human or answer or _column(columns, "question", name):
         judges += [[one] for one in score_columns(path, taken={judge, *human, *several})]
-    judged, whole = None, False
+    judged, items = None, None
+    if judges or (human and not answer):
+        judged, items = _judged(path, columns, what, judges, human)
+    whole = items is not None and not items.read.n_unlabeled
     score = ["--encoder", "all-MiniLM-L6-v2"]
-    if judges:
-        try:
-            items = _readable(path, columns, judges, human)
-        except DataError as error:
-            verb = "interval" if human else "labels"
-            judged = Guess(f"{what}: judged items that cannot be read", (verb, name), str(error))
-        else:
-            judged = _of_items(name, what, items, judges)
-            whole = not items.read.n_unlabeled
-            score = ["--judge", items.judges[0]] if long else score
+    if items is not None and long:
+        score = ["--judge", items.judges[0]]
     answers = Guess(
         f"{what}: answers that people marked",
         ("audit", "answers", name, *score),
@@ -448,6 +443,29 @@ def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Gues
             ("judge", "grade", name, "--model", "openai:gpt-4o-mini", "--dry-run"),
             "Name the model that grades them.",
         )
+
+
+def _judged(
+    path: Path,
+    columns: tuple[str, ...],
+    what: str,
+    judges: Sequence[Sequence[str]],
+    human: Sequence[str],
+) -> tuple[Guess, _Items | None]:
+    """Return what judged items are for, and the items if they can be read."""
+    name = str(path)
+    if not judges:
+        return Guess(
+            f"{what}: human labels in {' and '.join(human)}",
+            ("interval", name, "--judge", "COLUMN"),
+            "Name the column of the judge: none holds numbers.",
+        ), None
+    try:
+        items = _readable(path, columns, judges, human)
+    except DataError as error:
+        verb = "interval" if human else "labels"
+        return Guess(f"{what}: judged items that cannot be read", (verb, name), str(error)), None
+    return _of_items(name, what, items, judges), items
 
 
 @dataclass(frozen=True, slots=True)

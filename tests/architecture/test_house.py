@@ -39,13 +39,13 @@ NODES = {
     "pairs": 21060,
     "report": 12238,
     "retrieval": 8923,
-    "source": 19562,
+    "source": 19559,
     "style": 13610,
     "tagging": 14128,
-    "terminal": 2952,
+    "terminal": 2950,
     "testing": 3005,
-    ".": 4235,
-    "integrations": 28848,
+    ".": 4301,
+    "integrations": 28811,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

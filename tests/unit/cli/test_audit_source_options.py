@@ -75,10 +75,16 @@ def test_columns_of_tags_and_clusters_may_have_names_of_their_own(trec):
         (("--tags", "own.csv", "--id", "docno", "--group", "who"), "lacks who; found ['docno',"),
         (
             ("--cluster-file", "topics.csv"),
-            "no column cluster; it has ['q', 'topic']",
+            "no column 'cluster'; its columns are q, topic",
         ),
-        (("--cluster-file", "topics.csv", "--cluster", "x"), "no column x; it has ['q', 'topic']"),
-        (("--cluster-file", "topics.csv", "--query", "x"), "no column 'x'; its columns are q"),
+        (
+            ("--cluster-file", "topics.csv", "--cluster", "x"),
+            "no column 'x'; its columns are q, topic",
+        ),
+        (
+            ("--cluster-file", "topics.csv", "--query", "x"),
+            "no column 'cluster'; its columns are q, topic",
+        ),
         (("--cluster", "topic"), "--cluster and --query are columns of --cluster-file"),
     ],
 )

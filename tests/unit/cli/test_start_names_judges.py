@@ -22,8 +22,8 @@ from rag_sourcebias.start import guess
         (
             ("question", "human", "my_metric", "faith"),
             ("why?", 1, 0.5, 0.7),
-            "Name the column of the judge: my_metric or faith.",
-            "--judge COLUMN",
+            "Which is the judge's: my_metric or faith? Put its column after --judge.",
+            "--judge my_metric",
         ),
         (
             ("question", "human"),
@@ -52,7 +52,7 @@ TEXTS = ("why?", "so", "because")
     [  # people labelled some; all, of a judge by name, of a score by another; none
         ((*ANSWERED, "llm_score", "human"), ((0, 1), (1, "")), "interval scores.csv"),
         ((*ANSWERED, "score", "correct"), ((0, 1), (1, "")),
-         "interval scores.csv --judge score --human correct"),
+         "interval scores.csv --human correct --judge score"),
         ((*ANSWERED, "judge", "correct"), ((0, 1), (1, 0)),
          "audit answers scores.csv --judge judge"),
         ((*ANSWERED, "score", "correct"), ((0, 1), (1, 0)),
@@ -60,8 +60,8 @@ TEXTS = ("why?", "so", "because")
         ((*ANSWERED, "correct"), ((1,), (0,)),
          "audit answers scores.csv --encoder all-MiniLM-L6-v2"),
         ((*ANSWERED, "score"), ((0,), (1,)),
-         "labels scores.csv --judge score -n 50 --output sheet.csv"),
-        ((*ANSWERED, "judge"), ((0,), (1,)), "labels scores.csv -n 50 --output sheet.csv"),
+         "labels scores.csv --judge score -n 2 --output sheet.csv"),
+        ((*ANSWERED, "judge"), ((0,), (1,)), "labels scores.csv -n 2 --output sheet.csv"),
         (ANSWERED, ((), ()),
          "judge grade scores.csv --model openai:gpt-4o-mini --dry-run"),
     ],
