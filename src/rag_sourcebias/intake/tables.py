@@ -469,7 +469,7 @@ _WORDS = _PAIRWISE | {
 }
 # What programs write where there is no value, if nothing else is near it.
 _SENTINELS = (-9999.0, -999.0, -99.0, -9.0, -1.0, 99.0, 999.0, 9999.0)
-_FENCED = re.compile(r"\s*```[\w-]*\s*(.*?)\s*```\s*", re.DOTALL)
+_FENCED = re.compile(r"\s*```(?:[A-Za-z][\w-]*\s)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
 def reply_text(text: str) -> str:

@@ -879,12 +879,9 @@ def judge_ranking_with_intervals(
     if not cutoffs:
         raise DataError("no measure asked for, such as NDCG@10")
     means: list[JudgedMean] = []
-    read = (
-        f"{run.name}: {note}"
-        for run in ([runs] if isinstance(runs, Run) else runs)
-        for note in run.notes
-    )
-    warnings = [*read, *_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
+    asked = [runs] if isinstance(runs, Run) else runs
+    warnings = [f"{run.name}: {note}" for run in asked for note in run.notes]
+    warnings += [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
     warnings += [
         f"judge {one!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
         "alone"

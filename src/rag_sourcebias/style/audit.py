@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import compress
 from typing import Any, Literal
 
@@ -334,13 +335,10 @@ def style_matrix_intervals(
         found = if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
     adjusted: tuple[Interval | None, ...] = ()
     if found is not None:
+        resampled = [adjusted_from_means(part) for part in np.split(means, q, axis=1)]
+        seen = np.concatenate([row.adjusted for row in found])
         adjusted = bootstrap_intervals(
-            np.concatenate([row.adjusted for row in found]),
-            np.concatenate(
-                [adjusted_from_means(part) for part in np.split(means, q, axis=1)], axis=1
-            ),
-            n=n,
-            confidence_level=confidence_level,
+            seen, np.concatenate(resampled, axis=1), n=n, confidence_level=confidence_level
         )
 
     def interval(estimate: float, lower: float, upper: float, method: InferCode) -> Interval:
@@ -365,14 +363,8 @@ def style_matrix_intervals(
         parts = [slice(a, a + 1) for a in range(q)]
         if q > 1:
             parts.append(slice(None))
-        rows = [
-            interval(
-                *_unfairness_ends(
-                    matrix.average[at], shaped[:, at], share, n=n, ddof=ddof, tail=tail
-                )
-            )
-            for at in parts
-        ]
+        ends_of = partial(_unfairness_ends, share=share, n=n, ddof=ddof, tail=tail)
+        rows = [interval(*ends_of(matrix.average[at], shaped[:, at])) for at in parts]
     return StyleMatrixIntervals(
         average_ranks=_by_row(cells, d),
         unfairness=tuple(rows[:q]),
