@@ -409,7 +409,7 @@ def _vectors(folder: Path) -> object:
     from rag_sourcebias.retrieval.shards import open_vectors
 
     found = open_vectors(folder / "docs.npy", folder / "queries.npy", n_documents=24, n_queries=6)
-    return found.documents.rows(0, 24), found.queries.take([0, 5])
+    return found.documents.take(range(24)), found.queries.take([0, 5])
 
 
 def _write_vector_cache(folder: Path) -> None:

@@ -143,8 +143,8 @@ def test_a_table_is_copied_as_csv(page: Browser) -> None:
     page.wait("window.copied !== undefined")
     lines = page.run("window.copied").split("\r\n")
     assert lines[0] == (
-        'group,query,other,difference ×100,"rank, baseline","rank, other","document, baseline",'
-        '"document, other"'
+        'group,query,other,difference ×100,"rank, human","rank, LLM","document, human",'
+        '"document, LLM"'
     )
     assert lines[1] == (
         "bm25,2024-222696,llm:claude,+100.0,1,11,2024-222696@human,2024-222696@llm:claude"

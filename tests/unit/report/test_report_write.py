@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import builtins
 import json
 import re
 import signal
@@ -52,16 +51,15 @@ def test_a_kill_while_drawing_leaves_complete_figures(report, tmp_path, while_):
     source, out = tmp_path / "report.json", tmp_path / "out"
     write_report_json(report, source)
     code = (
-        "import builtins, os, signal, sys\n"
-        "real = builtins.__import__\n"
-        "def dying(name, *args, **kwargs):\n"
-        f"    if name == {while_!r}:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return real(name, *args, **kwargs)\n"
+        "import os, signal, sys\n"
+        "class Dying:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {while_!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "from rag_sourcebias.report.files import write_report\n"
         "from rag_sourcebias.kinds import read_report\n"
         "report = read_report(sys.argv[1])\n"
-        "builtins.__import__ = dying\n"
+        "sys.meta_path.insert(0, Dying)\n"
         "write_report(report, sys.argv[2])\n"
     )
     ended = subprocess.run([sys.executable, "-c", code, str(source), str(out)], check=False)
@@ -95,15 +93,9 @@ def test_a_file_in_place_of_the_folder(report, tmp_path):
 def test_a_missing_extra_costs_the_page_that_needs_it(
     report, tmp_path, monkeypatch, caplog, package
 ):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == package:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.delitem(sys.modules, package, raising=False)
-    monkeypatch.setattr(builtins, "__import__", without)
+    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     written = write_report(report, tmp_path / "out")
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["report.json", "report.md"]
     assert list(written) == ["json", "md"]

@@ -167,7 +167,7 @@ def test_clusters_reach_every_interval(dataset):
     report = audit_source(dataset, [Spec("overlap")], config=CONFIG, clusters=clusters)
     for system in report.systems:
         assert system.verdicts[0].interval.n_labeled == 6
-    with pytest.raises(DataError, match="the clusters lack 17 of 18"):
+    with pytest.raises(DataError, match="17 queries have a cluster or judgments, not both"):
         audit_source(dataset, [Spec("overlap")], config=CONFIG, clusters={"q0": "a"})
 
 

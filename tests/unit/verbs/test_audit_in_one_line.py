@@ -383,7 +383,7 @@ def test_an_interval_from_a_file_a_frame_and_arrays(tmp_path: Path, monkeypatch)
         ({"y": [1, 2]}, "yhat is missing"),
         ({"y": [1, 2], "yhat": [1]}, "y has 2 values and yhat 1"),
         ({"y": ["a"], "yhat": [1]}, "no number"),
-        ({"data": "none.csv"}, "no file 'none.csv'"),
+        ({"data": "none.csv"}, "none.csv does not exist"),
         ({"data": pd.DataFrame({"a": [1]})}, "data"),
         ({"data": pd.DataFrame({0: [1]})}, "data"),
         ({"data": 3}, "an int is no table"),
