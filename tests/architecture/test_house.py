@@ -33,7 +33,7 @@ NODES = {
     "judged": 35888,
     "llm": 4069,
     "measure": 6256,
-    "monitor": 37212,
+    "monitor": 37214,
     "neural": 11835,
     "observe": 5980,
     "pairs": 21060,

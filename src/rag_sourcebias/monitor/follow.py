@@ -290,7 +290,7 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
             f"state file {path} has version {data.get('version')!r}, this release reads "
             f"{_VERSION}; {START_ANEW}"
         )
-    with sound(path, STATE_FILE, remedy=START_ANEW):
+    with sound(path, STATE_FILE, remedy=START_ANEW, names_file=False):
         kept = {name.name: data[name.name] for name in fields(Position)}
         position = from_plain(Position, kept)
         return position, dict(data["monitor"])

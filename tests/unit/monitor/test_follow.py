@@ -270,6 +270,12 @@ def test_state_of_other_settings(tmp_path: Path) -> None:
         (b"[]", DataError, "is not the state file of a monitor; start anew"),
         (b'{"kind": "log-follower", "version": 9}', UnsupportedVersionError, "version 9"),
         (b'{"kind": "log-follower", "version": 1}', DataError, "state file of a monitor .*'log'"),
+        (
+            b'{"kind": "log-follower", "version": 1, "log": "3", "number": 7, "n_read": 7, '
+            b'"updated": null, "dropped": {}, "monitor": {}}',
+            DataError,
+            r"state\.json is not the state file of a monitor: .*at 'log'",
+        ),
     ],
 )
 def test_a_state_file_that_cannot_be_used(
