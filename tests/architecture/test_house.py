@@ -30,7 +30,7 @@ NODES = {
     "infer": 20634,
     "intake": 17933,
     "io": 5347,
-    "judged": 35888,
+    "judged": 36049,
     "llm": 4069,
     "measure": 6256,
     "monitor": 37214,

@@ -22,7 +22,7 @@ from rag_sourcebias.judged.crc import (
     score_rank,
 )
 
-RULES = ("residual", "paper")
+RULES = ("residual", "recalibrated", "paper")
 
 
 @given(st.integers(1, 3000), st.sampled_from(["0.9", "0.95", "0.99", "0.8", "0.975", "0.7"]))
@@ -38,9 +38,10 @@ def test_ranks_equal_rational_arithmetic(n, level):
 @pytest.mark.parametrize(
     ("level", "rule", "needed"),
     [
+        (0.95, "recalibrated", 19),
         (0.95, "residual", 19),
         (0.95, "paper", 19),
-        (0.9, "residual", 9),
+        (0.9, "recalibrated", 9),
         (0.99, "paper", 99),
     ],
 )
@@ -63,6 +64,21 @@ def test_rule_of_the_paper_leaves_out_what_it_may():
     tighter = labels.utilities_at(found.lambda_high - 1e-6)
     assert int((y > tighter + 2e-9).sum()) == 3
     assert InferCode.ONE_CORRECTION() in found.assumptions
+
+
+def test_one_parameter_rule_is_the_smallest_radius_that_holds_the_rank():
+    labels, y = judged(50)
+    found = per_query_intervals(labels, y, labels, rule="recalibrated", confidence_level=0.95)
+    center = recalibration(labels, y)
+    radius = max(found.lambda_high - center, center - found.lambda_low)
+
+    def held(t):
+        low = labels.utilities_at(max(center - t, -1.0))
+        high = labels.utilities_at(min(center + t, 1.0))
+        return int(((low - 2e-9 <= y) & (y <= high + 2e-9)).sum())
+
+    assert held(radius) == score_rank(50, 0.95) == 49
+    assert held(radius - 1e-6) == 48
 
 
 def test_residual_rule_leaves_each_query_out():
