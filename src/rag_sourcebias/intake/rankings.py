@@ -304,13 +304,10 @@ def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
 
 
 def _read_json(path: PathLike, name: str | None) -> list[Run]:
-    text = read_text(path, "JSON")
-    try:
-        with sound(path, "JSON"):
-            value = json.loads(text)
-    except DataError as error:
-        if not str(getattr(error.__cause__, "msg", "")).startswith("Extra data"):
-            raise
+    text = read_text(path, "JSON").strip()
+    with sound(path, "JSON"):
+        value, end = json.JSONDecoder().raw_decode(text)
+    if end < len(text):
         value = None  # an object on each line
     if isinstance(value, Mapping) and _named(value, "query_id") is None:
         return _runs_in(value, os.fspath(path), name=name, otherwise=_stem(path))
