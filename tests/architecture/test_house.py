@@ -28,7 +28,7 @@ NODES = {
     "debias": 21703,
     "explain": 9737,
     "infer": 20634,
-    "intake": 17928,
+    "intake": 17927,
     "io": 5347,
     "judged": 36049,
     "llm": 4069,

@@ -284,11 +284,12 @@ def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
         return _of_table(read_table(path, _chosen(where))).runs(name, otherwise=_stem(path))
     with sound(path, "a run"), open_bytes(Path(path)) as stream:
         start = stream.read(4_096).decode("utf-8-sig", errors="replace").lstrip(" \t\r\n")
+    # JSON that was cut short may look like a query, a document and a rank
+    if re.match(r"[{\[]\s*[\"{\[}\]]", start):
+        return _read_json(path, name)
     fields = _fields(start.partition("\n")[0])
     if len(fields) in _TREC_WIDTHS and _is_number(fields[_TREC_WIDTHS[len(fields)]]):
         return _read_trec(path, len(fields)).runs(name, otherwise=_stem(path))
-    if start.startswith(("{", "[")):
-        return _read_json(path, name)
     number, first = next(read_lines(path), (0, ""))
     if not first:
         raise DataError(f"{path} is empty; expected lines 'query_id Q0 doc_id rank score tag'")

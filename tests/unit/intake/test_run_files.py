@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.rankings import read_run, write_run
+from rag_sourcebias.intake.rankings import read_run, read_runs, write_run
 
 # Any character but ASCII space, control characters, surrogates and the byte-order mark.
 IDS = st.text(
@@ -116,3 +116,10 @@ def test_ids_that_the_format_cannot_carry_are_refused(tmp_path, doc_id):
     with pytest.raises(DataError, match=r"document id .* cannot be written to a TREC run"):
         write_run(run, tmp_path / "run.txt")
     assert not (tmp_path / "run.txt").exists()
+
+
+def test_json_cut_short_is_no_run_of_three_columns(tmp_path) -> None:
+    file = tmp_path / "run.json"
+    file.write_text('{"q1": {"d1": 1', encoding="utf-8")
+    with pytest.raises(DataError, match=r"run\.json.* is not JSON"):
+        read_runs(file)
