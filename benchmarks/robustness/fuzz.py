@@ -34,7 +34,6 @@ from readers import CONTROLS, READERS, Reader
 
 __all__ = ["Tally", "attempts"]
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "fuzz.json"
 SECONDS = 60  # for one small file, on a machine that does other things too
 LONGEST = 2_000  # characters of a message
 
@@ -167,7 +166,7 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=500, help="damaged inputs for each reader")
     parser.add_argument("--seed", type=int, nargs="+", default=[0])
     parser.add_argument("--only", nargs="*", help="names of readers")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help="write what came out to this file")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
@@ -198,7 +197,7 @@ def main() -> int:
         "controls_failed": caught,
         "by_reader": results,
     }
-    if not asked.only:
+    if asked.out is not None:
         asked.out.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     print(json.dumps({k: v for k, v in summary.items() if k != "by_reader"}, indent=1)[:2_000])
     return 1 if failed or not all(caught.values()) else 0
