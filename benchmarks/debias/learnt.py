@@ -40,7 +40,7 @@ from rag_sourcebias.debias.projection import fit_projection
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import fit_twins
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder, keep_freed_memory
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.projection import ProjectedEncoder

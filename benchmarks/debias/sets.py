@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 
 OUTFOX = {
     "human": "human",

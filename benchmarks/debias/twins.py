@@ -30,7 +30,7 @@ from rag_sourcebias.debias.twins import (
     fit_twins,
 )
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 

@@ -21,7 +21,7 @@ from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from prometheus_client import CollectorRegistry, start_http_server
 
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import ReferenceWindow

@@ -29,9 +29,9 @@ COPYLEFT = re.compile(
 # Of the files in the wheel that others wrote.
 BUNDLED = (
     ("uPlot (dashboard)", "MIT", "monitor/dashboard/static/vendor/uPlot-LICENSE.txt"),
-    ("sample crowdrag-rewrites", "CC BY 4.0", "io/samples/crowdrag-rewrites/ATTRIBUTION.md"),
-    ("sample crowdrag25", "CC BY 4.0", "io/samples/crowdrag25/ATTRIBUTION.md"),
-    ("sample evouna", "Apache-2.0", "io/samples/evouna/ATTRIBUTION.md"),
+    ("sample crowdrag-rewrites", "CC BY 4.0", "intake/samples/crowdrag-rewrites/ATTRIBUTION.md"),
+    ("sample crowdrag25", "CC BY 4.0", "intake/samples/crowdrag25/ATTRIBUTION.md"),
+    ("sample evouna", "Apache-2.0", "intake/samples/evouna/ATTRIBUTION.md"),
 )
 
 

@@ -100,7 +100,7 @@ MISSING = (
 def named_extra(code: str) -> str:
     """Return the extra that code says it needs, or what happened instead."""
     from rag_sourcebias.core.errors import MissingExtraError
-    from rag_sourcebias.io.samples import load_sample
+    from rag_sourcebias.intake.samples import load_sample
 
     try:
         exec(code, {"CORPUS": load_sample().corpus})
@@ -125,7 +125,7 @@ def report(folder: Path) -> str:
 
 
 def detector(folder: Path) -> str:
-    from rag_sourcebias.io.samples import load_sample
+    from rag_sourcebias.intake.samples import load_sample
 
     corpus = load_sample().corpus
     path = folder / "labelled.csv"

@@ -34,7 +34,7 @@ from rag_sourcebias.debias.data import DebiasMethod
 from rag_sourcebias.debias.fit import fit_source_projection
 from rag_sourcebias.debias.words import headline
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import instrument

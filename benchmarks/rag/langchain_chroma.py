@@ -23,7 +23,7 @@ from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from skew_table import print_answers, print_skew
 
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.causal import LocalCompleter
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.observe.observers import ExposureObserver

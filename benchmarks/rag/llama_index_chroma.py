@@ -23,7 +23,7 @@ from llama_index.core.schema import TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from skew_table import print_answers, print_skew
 
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.causal import LocalCompleter
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.observe.observers import ExposureObserver

@@ -159,7 +159,7 @@ def _any_model(names: Iterable[str]) -> str:
 
 
 def _data(name: str) -> str:
-    from rag_sourcebias.io.samples import list_datasets
+    from rag_sourcebias.intake.samples import list_datasets
 
     if folder_of(name) or any(entry.name == name for entry in list_datasets()):
         return ""

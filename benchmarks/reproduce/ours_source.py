@@ -20,7 +20,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, RetrieverSpec
 from rag_sourcebias.infer.means import t_interval
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec

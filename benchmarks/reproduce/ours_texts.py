@@ -18,7 +18,7 @@ from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig
 from rag_sourcebias.explain.vectors import spectrum as spectra
 from rag_sourcebias.infer.texts import text_statistics as statistics_of
-from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.style.data import StyledTexts, load_styled_sample, read_styled_texts
 
 __all__ = ["modes", "perplexity", "spectrum", "text_statistics", "twin_cosines"]

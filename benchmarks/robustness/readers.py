@@ -360,14 +360,14 @@ def _write_anchors(folder: Path) -> None:
 
 def _write_store(folder: Path, name: str) -> None:
     from rag_sourcebias.core.data import DocTags
-    from rag_sourcebias.io.tag_stores import open_tag_store
+    from rag_sourcebias.observe.tags import open_tag_store
 
     rows = [(f"d{i}", DocTags(source="human", style="s", origin="declared")) for i in N]
     open_tag_store(folder / name).put(rows, texts={f"d{i}": f"text {i}" for i in N})
 
 
 def _store(folder: Path, name: str) -> object:
-    from rag_sourcebias.io.tag_stores import open_tag_store
+    from rag_sourcebias.observe.tags import open_tag_store
 
     store = open_tag_store(folder / name)
     ids = [f"d{i}" for i in N]

@@ -20,7 +20,7 @@ from typing import Any
 from corpus import write
 from run import ENGINES, audit, numbers
 
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 
 RESULT = Path(__file__).parents[1] / "results" / "scale_encoding.json"
 OPTIONS = ["--retriever", "dense:all-MiniLM-L6-v2", "--no-length-matched"]

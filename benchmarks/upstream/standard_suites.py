@@ -18,9 +18,9 @@ from langchain_tests.integration_tests import (
 from upstream_plugin import OBSERVED, dropped, observers
 
 from rag_sourcebias import DocTags
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.observers import CountingObserver
 from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias_integrations.langchain import InstrumentedRetriever, TaggedVectorStore
 
 WRAPPED = OBSERVED == "wrapped"

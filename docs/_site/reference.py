@@ -10,7 +10,7 @@ import mkdocs_gen_files
 
 ROOT = Path(__file__).parents[2]
 CORE = (
-    "core", "io", "measure", "infer", "retrieval", "llm", "report", "observe",
+    "core", "intake", "measure", "infer", "retrieval", "llm", "report", "observe",
     "source", "style", "answers", "judged", "pairs", "explain", "debias", "tagging", "monitor",
     "neural", "testing.contract",
 )  # fmt: skip

@@ -29,7 +29,7 @@ from .intake.beir import read_beir as read_beir
 from .intake.judgments import read_qrels as read_qrels
 from .intake.judgments import read_tags as read_tags
 from .intake.rankings import read_run as read_run
-from .io.samples import load_sample as load_sample
+from .intake.samples import load_sample as load_sample
 from .judged.data import JudgedConfig as JudgedConfig
 from .judged.files import join_judged as join_judged
 from .judged.files import read_judged_items as read_judged_items

@@ -18,9 +18,9 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.beir import corpus_files, read_corpus, splits_of
 from rag_sourcebias.intake.document_stores import summarise
+from rag_sourcebias.intake.files import read_json, read_lines
+from rag_sourcebias.intake.samples import list_datasets
 from rag_sourcebias.intake.tables import find_column, find_ids, read_table, score_columns
-from rag_sourcebias.io.files import read_json, read_lines
-from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines

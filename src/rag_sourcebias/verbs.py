@@ -21,7 +21,7 @@ from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.intake.given import data_of, said
 from rag_sourcebias.intake.objects import a, is_frame, is_path, names_in
 from rag_sourcebias.intake.rankings import is_results, read_systems, runs_of
-from rag_sourcebias.io.samples import cache_dir, list_datasets
+from rag_sourcebias.intake.samples import cache_dir, list_datasets
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (
     JudgedConfig,

@@ -46,7 +46,6 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias",
         "rag_sourcebias.core",
         "rag_sourcebias.intake",
-        "rag_sourcebias.io",
         "rag_sourcebias.measure",
         "rag_sourcebias.infer",
         "rag_sourcebias.retrieval",

@@ -12,7 +12,7 @@ from command_line import refused, run, succeed
 from static_model import static_model
 
 from rag_sourcebias.intake.beir import read_beir, write_beir
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 
 pytestmark = pytest.mark.frameworks
 

@@ -17,7 +17,7 @@ import pytest
 from command_line import COMMAND, ENVIRONMENT, inside, refused, succeed, write_csv
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.io.verified import Verification, write_verification
+from rag_sourcebias.intake.verified import Verification, write_verification
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
 

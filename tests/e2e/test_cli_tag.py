@@ -20,7 +20,7 @@ from command_line import succeed as succeed_in
 
 pytest.importorskip("chromadb")
 
-from rag_sourcebias.io.tag_stores import open_tag_store
+from rag_sourcebias.observe.tags import open_tag_store
 from rag_sourcebias_integrations.chroma.collections import open_client
 
 pytestmark = pytest.mark.frameworks

@@ -13,7 +13,7 @@ from command_line import refused, succeed, write_csv
 
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.rankings import write_run
-from rag_sourcebias.io.tag_stores import open_tag_store
+from rag_sourcebias.observe.tags import open_tag_store
 from rag_sourcebias.retrieval.search import BM25Spec
 
 pytest.importorskip("sklearn")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from rag_sourcebias.cli import app
 from rag_sourcebias.core.completions import Completion, LabelScores
 from rag_sourcebias.intake.beir import write_beir
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.source.shards.work import LocalEngine
 from rag_sourcebias.terminal import console
 
@@ -102,7 +102,7 @@ def test_styles_and_answers_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    packed = resources.files("rag_sourcebias") / "io/samples/crowdrag-rewrites/pairs.jsonl.gz"
+    packed = resources.files("rag_sourcebias") / "intake/samples/crowdrag-rewrites/pairs.jsonl.gz"
     Path("styles.jsonl").write_bytes(gzip.decompress(packed.read_bytes()))
     rows = ["question_id,system,answer,reference,correct"]
     for n in range(60):

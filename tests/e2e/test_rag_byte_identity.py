@@ -13,7 +13,7 @@ pytest.importorskip("langchain_chroma")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.llm.openai import OpenAICompleter
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.observe.observers import CollectingObserver

@@ -13,7 +13,7 @@ from rag_sourcebias.infer.verified import (
     relevant_slots,
     verified_delta,
 )
-from rag_sourcebias.io.verified import Verification
+from rag_sourcebias.intake.verified import Verification
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig
 

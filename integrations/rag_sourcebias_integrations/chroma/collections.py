@@ -19,7 +19,7 @@ from rag_sourcebias.core.tags import (
     from_metadata,
     to_metadata,
 )
-from rag_sourcebias.io.files import address_of
+from rag_sourcebias.intake.files import address_of
 from rag_sourcebias_integrations._require import require
 
 # How many documents one request may hold.

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 from rag_sourcebias.core.data import DocTags, Origin
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, to_metadata
-from rag_sourcebias.io.tag_stores import open_tag_store
+from rag_sourcebias.observe.tags import open_tag_store
 from rag_sourcebias.tagging.documents import (
     Tagger,
     TagResult,
@@ -257,7 +257,7 @@ def tag_collection(
         Replace tags that other taggers wrote; needs ``backup``.
     backup : str or Path, optional
         Tag store (.sqlite) that keeps the replaced tags, see
-        :func:`rag_sourcebias.io.open_tag_store`.
+        :func:`rag_sourcebias.intake.open_tag_store`.
     on_progress : callable, optional
         Told how many documents are done.
 

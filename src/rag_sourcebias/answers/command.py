@@ -16,7 +16,7 @@ from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
 from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
 from rag_sourcebias.core.errors import DataError, setting
-from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import deliver, stages
@@ -185,7 +185,7 @@ def _files(files: Sequence[Path] | None) -> Iterator[Sequence[Path]]:
     if files:
         yield files
         return
-    place = resources.files("rag_sourcebias.io").joinpath("samples", "evouna", "answers.csv.gz")
+    place = resources.files("rag_sourcebias.intake").joinpath("samples", "evouna", "answers.csv.gz")
     with resources.as_file(place) as file:
         yield [file]
 

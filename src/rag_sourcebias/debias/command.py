@@ -59,7 +59,7 @@ from rag_sourcebias.debias.twins import (
     write_twins,
 )
 from rag_sourcebias.debias.words import short, verdicts
-from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.neural.named import SpecBuilder, parse_spec
 from rag_sourcebias.neural.training_data import HISTORY_FILE, TrainingSettings, read_history

@@ -28,7 +28,7 @@ from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import FIT, JUDGE, DebiasConfig, DebiasMethod
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.intake.beir import read_beir, read_corpus, splits_of
-from rag_sourcebias.io.samples import list_datasets, load_sample
+from rag_sourcebias.intake.samples import list_datasets, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.named import parse_spec
 from rag_sourcebias.neural.training_data import TrainingSettings, data_identity, read_history

@@ -21,7 +21,7 @@ from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.dependence import multiway_variance, require_clusters
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.samples import inclusion_probabilities
-from rag_sourcebias.io.verified import Verification, side
+from rag_sourcebias.intake.verified import Verification, side
 from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join
 
 #: Fewest verified documents, and fewest of either kind, from which an error is stated.

@@ -1,1 +1,2 @@
 from .beir import write_beir as write_beir
+from .samples import list_datasets as list_datasets

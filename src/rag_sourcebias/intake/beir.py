@@ -14,6 +14,7 @@ import numpy as np
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.intake.belong import Ids, Kind, require_common
+from rag_sourcebias.intake.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.intake.judgments import read_qrels, read_tags
 from rag_sourcebias.intake.tables import (
     ids_of,
@@ -22,7 +23,6 @@ from rag_sourcebias.intake.tables import (
     pyarrow_modules,
     read_table,
 )
-from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
 
 # Rows of BEIR corpus and query files, checked one by one.
 
@@ -193,7 +193,7 @@ def metadata_text(row: Mapping[str, Any], key: str) -> str | None:
 # From judgments as a file gives them to judgments of the rows of a corpus.
 
 
-_logger = logging.getLogger("rag_sourcebias.io")
+_logger = logging.getLogger("rag_sourcebias.intake")
 
 
 def report_unknown(

@@ -25,8 +25,8 @@ from rag_sourcebias.intake.objects import (
     name_of,
     of_split,
 )
+from rag_sourcebias.intake.samples import list_datasets, load_sample
 from rag_sourcebias.intake.tables import _plain_name
-from rag_sourcebias.io.samples import list_datasets, load_sample
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from typing import Any, cast, get_args
 
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, require_name, require_one_of
+from rag_sourcebias.intake.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.intake.tables import find_column, names_of, read_table
-from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 
 # Tag files: which source (and style, and twin) each document has.
 

@@ -17,10 +17,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import BoolArray, CodeArray, FloatArray, IntArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
-from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path
-from rag_sourcebias.intake.results import id_in, is_number, listed, row_of, scores_in
-from rag_sourcebias.intake.tables import Table, names_of, numbers_of, read_table, table_of
-from rag_sourcebias.io.files import (
+from rag_sourcebias.intake.files import (
     PathLike,
     open_bytes,
     read_blocks,
@@ -30,6 +27,9 @@ from rag_sourcebias.io.files import (
     sound,
     write_atomic,
 )
+from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path
+from rag_sourcebias.intake.results import id_in, is_number, listed, row_of, scores_in
+from rag_sourcebias.intake.tables import Table, names_of, numbers_of, read_table, table_of
 
 # The rule. A ranking is an order: rank columns, the order of lists and scores are evidence of it.
 

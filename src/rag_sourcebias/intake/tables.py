@@ -19,8 +19,7 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, import_extra, require_name
 from rag_sourcebias.core.finding import Code, Finding
-from rag_sourcebias.intake.objects import columns_of, holds_table
-from rag_sourcebias.io.files import (
+from rag_sourcebias.intake.files import (
     PathLike,
     check_file,
     check_unpacked,
@@ -29,6 +28,7 @@ from rag_sourcebias.io.files import (
     read_lines,
     sound,
 )
+from rag_sourcebias.intake.objects import columns_of, holds_table
 
 # CSV as spreadsheet programs leave it: formulas made harmless, cells with line breaks.
 

@@ -20,11 +20,11 @@ from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.beir import read_texts
+from rag_sourcebias.intake.files import read_lines, sound, write_atomic
 from rag_sourcebias.intake.judgments import read_qrels, read_tags
 from rag_sourcebias.intake.rankings import read_run, read_systems
+from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.intake.tables import Table, find_columns, find_ids, ids_of, read_table
-from rag_sourcebias.io.files import read_lines, sound, write_atomic
-from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
 from rag_sourcebias.judged.data import (

@@ -17,6 +17,7 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems, Judgments
 from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.intake.tables import (
     Table,
     find_column,
@@ -33,7 +34,6 @@ from rag_sourcebias.intake.tables import (
     unescaped,
     values_of,
 )
-from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.judged.judge_audit import BiasColumns
 
 # Readers of judged data: human and judge values of items, in one table or in two.
@@ -338,7 +338,7 @@ JUDGED_SAMPLE_LICENSE = "Apache-2.0 (EVOUNA, Wang et al. 2023)"
 def judged_sample_file() -> AbstractContextManager[Path]:
     """Give the sample's CSV file, for as long as the context lasts."""
     return resources.as_file(
-        resources.files("rag_sourcebias.io").joinpath("samples", "evouna", "items.csv")
+        resources.files("rag_sourcebias.intake").joinpath("samples", "evouna", "items.csv")
     )
 
 

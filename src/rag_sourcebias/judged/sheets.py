@@ -20,6 +20,14 @@ from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED
+from rag_sourcebias.intake.files import (
+    PathLike,
+    jsonl_text,
+    read_fitted,
+    read_jsonl,
+    write_atomic,
+    write_fitted,
+)
 from rag_sourcebias.intake.tables import (
     Table,
     find_columns,
@@ -28,14 +36,6 @@ from rag_sourcebias.intake.tables import (
     read_sheet_csv,
     read_table,
     sheet_csv,
-)
-from rag_sourcebias.io.files import (
-    PathLike,
-    jsonl_text,
-    read_fitted,
-    read_jsonl,
-    write_atomic,
-    write_fitted,
 )
 
 # Sheets on which people grade documents, blind, and what must be true of them when they return.

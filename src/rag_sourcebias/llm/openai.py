@@ -14,7 +14,7 @@ import numpy as np
 
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
 from rag_sourcebias.core.errors import DataError, import_extra, require_one_of
-from rag_sourcebias.io.files import Address, address_of
+from rag_sourcebias.intake.files import Address, address_of
 
 # What the status of an HTTP answer means for one request.
 

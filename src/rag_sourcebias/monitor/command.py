@@ -22,8 +22,7 @@ from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.intake.document_stores import summarise_store
 from rag_sourcebias.intake.judgments import read_tags
 from rag_sourcebias.intake.rankings import read_run
-from rag_sourcebias.io.tag_stores import SQLITE, open_tag_store
-from rag_sourcebias.io.verified import read_verification, side
+from rag_sourcebias.intake.verified import read_verification, side
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
@@ -43,6 +42,7 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
+from rag_sourcebias.observe.tags import SQLITE, open_tag_store
 from rag_sourcebias.retrieval.rerank import metrics_factory
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import err, out, say, stages, write_json

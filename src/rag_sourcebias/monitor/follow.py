@@ -24,8 +24,8 @@ from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.intake.belong import require_tags
+from rag_sourcebias.intake.files import PRIVATE, check_mode, read_json, sound, write_atomic
 from rag_sourcebias.intake.tables import open_parquet, parquet_batches, pyarrow_modules
-from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
 from rag_sourcebias.monitor.data import Waiting
 from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
 from rag_sourcebias.monitor.log.schema import EventColumns

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.loading import (
     SMOLLM2,
     Dtype,

@@ -19,7 +19,7 @@ from sentence_transformers.util import cos_sim, dot_score
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.training import TrainingPoint
-from rag_sourcebias.io.files import read_json, sound, write_atomic
+from rag_sourcebias.intake.files import read_json, sound, write_atomic
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics
 from rag_sourcebias.neural.training_data import TrainingSettings
 

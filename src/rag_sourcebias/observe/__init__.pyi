@@ -5,4 +5,7 @@ from .events import read_key as read_key
 from .observers import ObserverGroup as ObserverGroup
 from .recorder import Attachment as Attachment
 from .recorder import Recorder as Recorder
+from .tags import MemoryTagStore as MemoryTagStore
+from .tags import SqliteTagStore as SqliteTagStore
+from .tags import open_tag_store as open_tag_store
 from .unobserved import suppress as suppress

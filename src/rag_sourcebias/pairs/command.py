@@ -13,7 +13,7 @@ from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding, Frame
 from rag_sourcebias.intake.beir import query_files, read_beir, read_corpus, splits_of, write_beir
-from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.pairs.annotate import (
     Annotations,

@@ -11,8 +11,8 @@ import typer
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding, Frame
-from rag_sourcebias.io.files import read_jsonl
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.files import read_jsonl
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.llm.cost import MeteredCompleter
 from rag_sourcebias.neural.named import completer_of
 from rag_sourcebias.pairs.findings import PairsCode

@@ -29,8 +29,8 @@ from rag_sourcebias.intake.beir import (
     source_of_stem,
     tag_file,
 )
+from rag_sourcebias.intake.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.intake.judgments import read_tags
-from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 
 # What a folder of rewrites says about how it was made.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError, SourceBiasError, visible
 from rag_sourcebias.core.finding import Finding, Frame, Interval, number
-from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
+from rag_sourcebias.intake.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.report.document import Document
 from rag_sourcebias.report.render import failure_text, first_screen, markdown, page, terminal
 

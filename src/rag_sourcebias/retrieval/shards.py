@@ -29,9 +29,7 @@ from rag_sourcebias.intake.beir import (
     report_strange,
     tag_file,
 )
-from rag_sourcebias.intake.judgments import read_tags
-from rag_sourcebias.intake.tables import open_parquet, pyarrow_modules
-from rag_sourcebias.io.files import (
+from rag_sourcebias.intake.files import (
     PathLike,
     check_file,
     map_array,
@@ -40,6 +38,8 @@ from rag_sourcebias.io.files import (
     packing_of,
     read_jsonl_part,
 )
+from rag_sourcebias.intake.judgments import read_tags
+from rag_sourcebias.intake.tables import open_parquet, pyarrow_modules
 
 # Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.
 

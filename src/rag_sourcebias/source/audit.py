@@ -60,7 +60,7 @@ from rag_sourcebias.infer.verified import (
     verified_delta,
 )
 from rag_sourcebias.intake.belong import BelongCode, check_run
-from rag_sourcebias.io.verified import Verification, side
+from rag_sourcebias.intake.verified import Verification, side
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     SourceScores,

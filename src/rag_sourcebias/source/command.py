@@ -16,9 +16,9 @@ from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.judgments import read_qrels, read_tags
 from rag_sourcebias.intake.rankings import read_systems
+from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.intake.tables import read_clusters
-from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.io.verified import Verification, read_verification
+from rag_sourcebias.intake.verified import Verification, read_verification
 from rag_sourcebias.neural.named import (
     ENCODER_OPTIONS,
     SpecBuilder,

@@ -8,7 +8,7 @@ import typer
 
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.intake.beir import read_texts
-from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.audit import audit_style

@@ -25,8 +25,8 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.infer.texts import TextStatistic
+from rag_sourcebias.intake.samples import SAMPLE_LICENSE
 from rag_sourcebias.intake.tables import Table, find_columns, names_of, read_table
-from rag_sourcebias.io.samples import SAMPLE_LICENSE
 from rag_sourcebias.measure.relevance import check_cutoffs
 
 # Queries and documents in several writing styles.
@@ -764,7 +764,7 @@ def load_styled_sample() -> StyledTexts:
     >>> len(sample), list(sample.documents)[:3], len(sample.distractors)
     (56, ['human', '0', '1'], 104)
     """
-    folder = resources.files("rag_sourcebias.io").joinpath("samples", "crowdrag-rewrites")
+    folder = resources.files("rag_sourcebias.intake").joinpath("samples", "crowdrag-rewrites")
     with resources.as_file(folder.joinpath("pairs.jsonl.gz")) as file:
         texts = read_styled_texts(file)
     versions = zip(*texts.queries.values(), *texts.documents.values(), strict=True)

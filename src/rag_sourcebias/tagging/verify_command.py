@@ -11,7 +11,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.verified import MIN_VERIFIED, require_informative
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
-from rag_sourcebias.io.verified import manifest_of, read_verification, write_verification
+from rag_sourcebias.intake.verified import manifest_of, read_verification, write_verification
 from rag_sourcebias.tagging.command import (
     Collection,
     TaggerOptions,

@@ -23,7 +23,7 @@ from rich.segment import Segment
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError, visible
 from rag_sourcebias.core.progress import Stages
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.intake.files import write_atomic
 from rag_sourcebias.report.files import (
     Report,
     print_report,

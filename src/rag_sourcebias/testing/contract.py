@@ -17,9 +17,9 @@ import pytest
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import from_metadata
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import CollectingObserver, ExposureObserver
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.tagging.documents import Tagger
 from rag_sourcebias.testing.kit import (

@@ -14,10 +14,10 @@ pytest.importorskip("chromadb")
 import chromadb
 from chroma_texts import TextVectors, fill, new_collection, vector
 
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.events import hash_query
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias.testing.contract import DOCUMENTS
 
 pytestmark = pytest.mark.frameworks

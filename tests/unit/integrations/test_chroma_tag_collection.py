@@ -17,7 +17,7 @@ from chroma_folder import shared_client
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import to_metadata
-from rag_sourcebias.io.tag_stores import open_tag_store
+from rag_sourcebias.observe.tags import open_tag_store
 from rag_sourcebias.tagging.documents import taggers_fingerprint
 from rag_sourcebias.tagging.rules import IdTagger
 

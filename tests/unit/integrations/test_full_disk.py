@@ -22,7 +22,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import TextNode
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.observers import CollectingObserver
-from rag_sourcebias.io import open_tag_store
+from rag_sourcebias.observe import open_tag_store
 from rag_sourcebias.tagging import IdTagger
 import rag_sourcebias_integrations.langchain as langchain
 import rag_sourcebias_integrations.llama_index as llama_index

@@ -21,10 +21,10 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_parts import FixedRetriever, documents, embeddings
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.events import text_id
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler

@@ -22,10 +22,10 @@ from langchain_parts import documents as made
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import from_metadata
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.events import text_id
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor, EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
 from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger, TaggedVectorStore

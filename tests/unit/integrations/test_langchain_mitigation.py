@@ -32,10 +32,10 @@ from langchain_parts import FaissStore, QdrantStore, ids
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.observers import (
     CountingObserver,
 )
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor, EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
 

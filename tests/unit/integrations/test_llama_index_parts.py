@@ -31,7 +31,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.core.protocols import Rescorer
 from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias.io.tag_stores import MemoryTagStore
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
 

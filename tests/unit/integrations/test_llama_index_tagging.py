@@ -26,7 +26,7 @@ from llama_index.core.schema import (
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, TagStore, from_metadata
-from rag_sourcebias.io.tag_stores import MemoryTagStore, SqliteTagStore
+from rag_sourcebias.observe.tags import MemoryTagStore, SqliteTagStore
 from rag_sourcebias.tagging.rules import IdTagger
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger

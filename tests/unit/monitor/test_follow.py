@@ -134,7 +134,7 @@ import os, sys
 from pathlib import Path
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.monitor import SkewMonitor
-import rag_sourcebias.io.files as files
+import rag_sourcebias.intake.files as files
 sys.path[:0] = sys.argv[3:]
 from test_follow import monitor
 live = LogFollower(sys.argv[1], monitor(), state=Path(sys.argv[2]), save_seconds=0)

@@ -20,7 +20,6 @@ from monitor_streams import DOCS, HALF, event, group, mixed, stream, watched
 from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.monitor.data import Alarm
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import (
@@ -30,6 +29,7 @@ from rag_sourcebias.monitor.settings import (
     corpus_share,
 )
 from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.tags import MemoryTagStore
 
 
 def test_counts_are_those_of_an_exposure_observer() -> None:

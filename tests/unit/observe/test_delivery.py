@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pytest
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import (
     CollectingObserver,
@@ -16,6 +15,7 @@ from rag_sourcebias.observe.observers import (
     ExposureObserver,
 )
 from rag_sourcebias.observe.recorder import Delivery, Recorder, delivery_for
+from rag_sourcebias.observe.tags import MemoryTagStore
 
 
 class Unhashable:

@@ -12,12 +12,12 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import (
     CollectingObserver,
 )
 from rag_sourcebias.observe.recorder import Recorder
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias.observe.unobserved import suppress
 
 KEY = b"0123456789abcdef"

@@ -16,8 +16,8 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.shadow import Shadow
+from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias.observe.unobserved import is_suppressed, suppress
 
 pytestmark = pytest.mark.usefixtures("quiet")

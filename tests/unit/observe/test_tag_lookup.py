@@ -11,11 +11,11 @@ import pytest
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import content_hash
-from rag_sourcebias.io.tag_stores import TABLE, MemoryTagStore, SqliteTagStore
 from rag_sourcebias.observe import events as tag_lookup
 from rag_sourcebias.observe.events import TagLookup, text_id
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.observe.tags import TABLE, MemoryTagStore, SqliteTagStore
 
 HUMAN, LLM, UNKNOWN = DocTags(source="human"), DocTags(source="llm:x"), DocTags()
 

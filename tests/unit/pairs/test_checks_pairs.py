@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.measure.texts import jaccard, overlap
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import BROKEN, PAIR_FLAGS, PairThresholds

@@ -9,7 +9,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.pairs.checks import check_pairs, sound_pairs
 from rag_sourcebias.pairs.data import PairChecks
 

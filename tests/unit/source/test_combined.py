@@ -9,7 +9,7 @@ from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import BM25_SETTINGS, audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports, random_effects

@@ -16,7 +16,7 @@ from rag_sourcebias.intake.document_stores import (
     DocumentStore,
     open_document_store,
 )
-from rag_sourcebias.io.tag_stores import open_tag_store
+from rag_sourcebias.observe.tags import open_tag_store
 from rag_sourcebias.tagging.documents import SidecarStore, Tagger, TagResult, tag_store
 from rag_sourcebias.tagging.rules import IdTagger
 

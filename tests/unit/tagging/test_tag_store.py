@@ -21,7 +21,7 @@ from rag_sourcebias.core.tags import (
     from_metadata,
     to_metadata,
 )
-from rag_sourcebias.io.tag_stores import (
+from rag_sourcebias.observe.tags import (
     SqliteTagStore,
     open_tag_store,
 )
@@ -196,7 +196,7 @@ def test_a_store_whose_folder_cannot_be_made(path: Path) -> None:
 FULL_DISK = """
 import resource, sys
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io import open_tag_store
+from rag_sourcebias.observe import open_tag_store
 from rag_sourcebias.core.data import DocTags
 store = open_tag_store(sys.argv[1])
 store.put([("kept", DocTags(source="human"))])
@@ -225,7 +225,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(path: Path) -> None:
 
 KILLED = """
 import sys
-from rag_sourcebias.io import open_tag_store
+from rag_sourcebias.observe import open_tag_store
 from rag_sourcebias.core.data import DocTags
 store = open_tag_store(sys.argv[1])
 n = 0
@@ -257,7 +257,7 @@ def test_a_killed_writer_leaves_a_store_that_opens(path: Path) -> None:
 
 WRITER = """
 import sys
-from rag_sourcebias.io import SqliteTagStore
+from rag_sourcebias.observe import SqliteTagStore
 from rag_sourcebias.core.data import DocTags
 store = SqliteTagStore(sys.argv[1])
 for n in range(40):

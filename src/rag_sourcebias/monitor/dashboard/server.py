@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
-from rag_sourcebias.io.files import is_loopback
+from rag_sourcebias.intake.files import is_loopback
 from rag_sourcebias.monitor.dashboard.source import (
     DashboardSource,
     ParameterError,

@@ -111,7 +111,7 @@ def audit_source_sharded(
     Parameters
     ----------
     dataset : ShardedDataset
-        See :func:`rag_sourcebias.io.open_sharded`.
+        See :func:`rag_sourcebias.intake.open_sharded`.
     retrievers : sequence of ShardedRetriever
         Names must differ.
     work_folder : path

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import read_jsonl
+from rag_sourcebias.intake.files import read_jsonl
 
 # Where vectors and models are kept.
 

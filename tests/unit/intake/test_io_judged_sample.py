@@ -20,7 +20,7 @@ def test_five_systems_answer_the_same_300_questions():
 
 
 def test_the_sample_carries_its_licence_and_is_small():
-    root = importlib.resources.files("rag_sourcebias.io") / "samples" / "evouna"
+    root = importlib.resources.files("rag_sourcebias.intake") / "samples" / "evouna"
     files = {entry.name: entry for entry in root.iterdir()}
     assert "Apache License" in files["LICENSE"].read_text(encoding="utf-8")
     attribution = files["ATTRIBUTION.md"].read_text(encoding="utf-8")

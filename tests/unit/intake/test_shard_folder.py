@@ -14,7 +14,7 @@ from rag_sourcebias.core.data import DocTags, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.beir import assemble_judged, read_beir, rows_as_judged, write_beir
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.retrieval.shards import open_corpus, open_sharded
 
 QUERIES = (
@@ -123,7 +123,7 @@ PLAIN = jsonl(
 
 def test_tags_of_a_plain_folder(tmp_path, caplog):
     root = folder(tmp_path, {"corpus.jsonl": PLAIN}, qrels="q1 d1 1\n")
-    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.intake"):
         corpus = open_sharded(root, shard_documents=1).corpus
         tags = [tag for *_, tag in documents(corpus)]
         documents(corpus)

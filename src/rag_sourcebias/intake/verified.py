@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import Literal
 
 from rag_sourcebias.core.errors import DataError, check_source
+from rag_sourcebias.intake.files import (
+    PathLike,
+    jsonl_text,
+    read_json,
+    read_jsonl,
+    sound,
+    write_atomic,
+)
 from rag_sourcebias.intake.tables import read_sheet_csv, sheet_csv
-from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
 
 _FORMAT = "tags to verify"
 _SHOWN = 20_000  # characters of a text: what a detector reads, and a spreadsheet cell holds

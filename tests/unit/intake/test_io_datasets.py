@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.samples import cache_dir, list_datasets, load_sample
+from rag_sourcebias.intake.samples import cache_dir, list_datasets, load_sample
 
 
 def test_crowdrag_rewrites():

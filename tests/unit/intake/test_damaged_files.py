@@ -19,9 +19,16 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.files import (
+    map_array,
+    read_array,
+    read_arrays,
+    read_json,
+    read_lines,
+    sound,
+)
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.intake.tables import read_table
-from rag_sourcebias.io.files import map_array, read_array, read_arrays, read_json, read_lines, sound
 
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "robustness"
 MODULES = ("damage", "readers", "fuzz")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import address_of
+from rag_sourcebias.intake.files import address_of
 
 
 @pytest.mark.parametrize(

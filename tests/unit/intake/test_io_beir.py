@@ -118,7 +118,7 @@ def test_plain_layout_with_declared_sources(tmp_path, caplog):
         {"_id": 3, "text": "c", "metadata": {"source": "https://example.org/page"}},
         {"_id": "d4", "text": ""},
     ]
-    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.intake"):
         data = read_beir(plain(tmp_path, rows))
     assert "1 metadata.source value(s) such as 'https://example.org/page'" in caplog.text
     assert data.design == "unknown"
@@ -135,7 +135,7 @@ def test_a_tag_file_goes_before_metadata(tmp_path, caplog):
     rows = [{"_id": f"d{i}", "text": "t", "metadata": {"source": "human"}} for i in (1, 2, 3)]
     text = "doc_id\tsource\nd1\tllm:y\nd3\t-\nghost\thuman\n"
     put(plain(tmp_path, rows) / "tags.tsv", text)
-    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.intake"):
         data = read_beir(tmp_path)
     assert data.corpus.tags.counts() == {"human": 1, "llm:y": 1, "": 1}
     assert "tags of 1 document(s) that are not in the corpus were dropped" in caplog.text
@@ -145,7 +145,7 @@ def test_a_tag_file_goes_before_metadata(tmp_path, caplog):
 def test_unknown_ids_are_dropped_and_reported(tmp_path, caplog):
     extra = "".join(f"q1\tghost{i}\t1\n" for i in range(5)) + "q9\td1\t1\n"
     paired(tmp_path, qrels=QRELS + extra)
-    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.intake"):
         data = read_beir(tmp_path)
     assert len(data.qrels) == 5
     assert data.qrels.query_ids == ("q2", "q1")

@@ -20,7 +20,7 @@ from rag_sourcebias.core.tags import (
     content_hash,
     make_tags,
 )
-from rag_sourcebias.io.files import (
+from rag_sourcebias.intake.files import (
     MOST_KEYS,
     SqliteFile,
     check_file,

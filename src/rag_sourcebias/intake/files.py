@@ -425,7 +425,7 @@ def open_bytes(path: Path, *, lines: bool = False) -> IO[bytes]:
     ------
     DataError
         If it is missing, no ordinary file, or cannot be opened; while it is read, if it unpacks to
-        far more than it takes (see :mod:`~rag_sourcebias.io.files`).
+        far more than it takes (see :mod:`~rag_sourcebias.intake.files`).
     """
     most = int(_limit(*_LINE) * _MEGABYTE) if lines else None
     return io.BufferedReader(_Bounded(path, open_file(path), most=most), _BLOCK)
@@ -612,7 +612,7 @@ def read_text(path: PathLike, expected: str, *, remedy: str = REMEDY) -> str:
     path : path
         Plain text or packed; a byte-order mark is left out.
     expected, remedy : str
-        For the message: see :func:`~rag_sourcebias.io.files.sound`.
+        For the message: see :func:`~rag_sourcebias.intake.files.sound`.
 
     Raises
     ------
