@@ -35,7 +35,7 @@ from rag_sourcebias.debias.data import DebiasConfig, DebiasScores
 from rag_sourcebias.debias.fit import fit_parity_calibration
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import relative_delta_interval
 from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache

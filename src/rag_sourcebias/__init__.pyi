@@ -24,7 +24,7 @@ from .explain.audit import explain_sources as explain_sources
 from .explain.data import ExplainConfig as ExplainConfig
 from .explain.report import ExplainReport as ExplainReport
 from .infer.judged import mean_interval as mean_interval
-from .infer.ratios import relative_delta_interval as relative_delta_interval
+from .infer.means import relative_delta_interval as relative_delta_interval
 from .intake.beir import read_beir as read_beir
 from .intake.judgments import read_qrels as read_qrels
 from .intake.judgments import read_tags as read_tags

@@ -62,7 +62,7 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.tagging",
         "rag_sourcebias.monitor",
         "rag_sourcebias.neural",
-        "rag_sourcebias.infer.ratios",
+        "rag_sourcebias.infer.means",
         "rag_sourcebias.judged.crc",
         "rag_sourcebias.source.page",
         "rag_sourcebias.judged.page",

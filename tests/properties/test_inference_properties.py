@@ -9,8 +9,13 @@ from hypothesis.extra.numpy import arrays
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.decide import adjust_p_values, bootstrap_means
-from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
-from rag_sourcebias.infer.ratios import bootstrap_relative_delta, relative_delta_interval
+from rag_sourcebias.infer.means import (
+    bootstrap_relative_delta,
+    clustered_difference,
+    clustered_mean,
+    difference_test,
+    relative_delta_interval,
+)
 
 values = st.sampled_from([0.0, 0.5, 1.0]) | st.integers(0, 10**6).map(lambda i: i / 10**6)
 

@@ -7,7 +7,7 @@ import pytest
 from simulation import FLOOR, POPULATIONS, RUNS, acceptable, at_one, with_ties
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import relative_delta_interval
 
 pytestmark = pytest.mark.slow
 SIZES = (50, 300, 2000)

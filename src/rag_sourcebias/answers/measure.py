@@ -28,7 +28,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.infer.dependence import group_codes, others_below
+from rag_sourcebias.infer.means import group_codes, others_below
 from rag_sourcebias.intake.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.retrieval.cache import checked_vectors

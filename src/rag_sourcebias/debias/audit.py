@@ -34,8 +34,11 @@ from rag_sourcebias.infer.equivalence import (
     noninferiority_test,
 )
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_difference, difference_test
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import (
+    clustered_difference,
+    difference_test,
+    relative_delta_interval,
+)
 from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
 from rag_sourcebias.measure.texts import data_warnings, summarise_dataset
 

@@ -21,8 +21,7 @@ from rag_sourcebias.debias.data import (
 )
 from rag_sourcebias.infer.equivalence import CrossedMean
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import clustered_mean, relative_delta_interval
 
 
 def debias_curve(

@@ -20,10 +20,10 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.decide import beta_quantile, t_quantile
-from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     bootstrap_interval,
+    group_codes,
     spread_values,
     t_around,
     t_interval,

@@ -1,15 +1,18 @@
-"""Means, of labels alone or of observations in clusters, with intervals."""
+"""Means and ratios of means, Relative Δ before all, of observations that may share causes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray
+from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, TagTable
 from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
@@ -17,11 +20,282 @@ from rag_sourcebias.core.errors import (
     check_level,
     require_finite,
 )
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import normal_quantile, t_quantile
-from rag_sourcebias.infer.dependence import design_effect, group_codes
+from rag_sourcebias.core.finding import Code, Finding, Interval
+from rag_sourcebias.infer.decide import beta_quantile, bootstrap_means, normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.samples import as_values, has_spread
+from rag_sourcebias.intake.belong import Ids, require_common
+from rag_sourcebias.measure.relevance import relative_delta
+
+# What observations share, and how much independent information that leaves them.
+# Terms that share a query, a document or a cluster may be correlated. The variance counts every
+# pair of terms that shares any factor once (Cameron, Gelbach & Miller 2011, Journal of Business &
+# Economic Statistics 29:238): one-way variances added, those of joint factors subtracted.
+
+
+_NOTHING = 1e-18  # a sum of squares that rounding alone makes
+#: Fewest clusters of a factor that is treated as random.
+MIN_CLUSTERS = 6
+
+
+def group_codes(values: npt.ArrayLike) -> IntArray:
+    """Return the number of each value among the different ones, in sorted order; shape (n,)."""
+    return np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64, copy=False)
+
+
+def mid_ranks(values: FloatArray) -> FloatArray:
+    """Ranks from 1, ties averaged."""
+    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2).take(code)
+
+
+def others_below(scores: FloatArray, positive: BoolArray) -> FloatArray:
+    """Items of the other kind below each item, ties counting one half; shape (n,)."""
+    own = np.empty(len(scores))
+    for side in (positive, ~positive):
+        own[side] = mid_ranks(scores[side])
+    return mid_ranks(scores) - own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dependence:
+    """Factors that observations share.
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length nq
+    documents : int64 array of shape (len(qrels.doc_ids),)
+        Number of each judged document; versions of one document share it.
+    rewriters : int64 array of shape (len(qrels.doc_ids),), optional
+        Source of each judged document before sources were merged, -1 for those that were not.
+    clusters : int64 array of shape (nq,), optional
+        Cluster of each query, such as its topic or user session.
+    """
+
+    query_ids: tuple[str, ...]
+    documents: IntArray
+    rewriters: IntArray | None = None
+    clusters: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        qrels: Qrels,
+        tags: TagTable,
+        clusters: Mapping[str, str] | None,
+        *,
+        merged_from: TagTable | None = None,
+    ) -> Dependence:
+        """Gather the factors of judged documents and queries.
+
+        Raises
+        ------
+        DataError
+            If the clusters name queries without judgments or lack some, or hold one query each.
+        """
+        rows = tags.rows_for(qrels.doc_ids)
+        known = rows >= 0
+        pair = np.full(len(rows), -1, dtype=np.int64)
+        pair[known] = tags.pair_codes[rows[known]]
+        rewriters = None
+        if merged_from is not None:
+            rewriters = np.full(len(rows), -1, dtype=np.int64)
+            rewriters[known] = merged_from.source_codes[rows[known]]
+            kept = np.array([name in tags.sources for name in merged_from.sources])
+            rewriters[(rewriters >= 0) & kept[rewriters]] = -1
+        return cls(
+            query_ids=qrels.query_ids,
+            documents=np.where(pair >= 0, pair, len(tags.pair_ids) + np.arange(len(rows))),
+            rewriters=rewriters,
+            clusters=None if clusters is None else _codes(qrels.query_ids, clusters),
+        )
+
+    def units(self, query_ids: Sequence[str] | None = None) -> IntArray:
+        """Return the unit of each query that is independent of others: itself, or its cluster.
+
+        Queries without judgments are units of their own.
+        """
+        if query_ids is None:
+            query_ids = self.query_ids
+        if self.clusters is None:
+            return np.arange(len(query_ids))
+        code = dict(zip(self.query_ids, self.clusters.tolist(), strict=True))
+        return np.array(
+            [code.get(q, len(self.query_ids) + i) for i, q in enumerate(query_ids)], dtype=np.int64
+        )
+
+    @property
+    def what(self) -> str:
+        """The units in words."""
+        return "queries" if self.clusters is None else "clusters of queries"
+
+
+def _codes(query_ids: tuple[str, ...], clusters: Mapping[str, str]) -> IntArray:
+    require_common("query", Ids("the clusters", list(clusters)), Ids("the judgments", query_ids))
+    if unlike := sorted(clusters.keys() ^ set(query_ids)):
+        raise DataError(
+            f"{len(unlike)} queries have a cluster or judgments, not both, such as {unlike[0]!r}; "
+            "give each query of the qrels a cluster, and no other"
+        )
+    names = [clusters[q] for q in query_ids]
+    unique, codes = np.unique(names, return_inverse=True)
+    if len(unique) == len(names) > 1:
+        raise DataError(
+            f"each of {len(names)} queries has a cluster of its own, which is the same as none; "
+            "leave the clusters out, or give related queries one name"
+        )
+    return codes.astype(np.int64)
+
+
+def multiway_variance(terms: FloatArray, factors: Sequence[IntArray]) -> float:
+    """Return the variance of ``terms.sum()``, never below that of any factor alone.
+
+    Parameters
+    ----------
+    terms : float64 array of shape (n,)
+        Influence values, summing to about 0.
+    factors : sequence of int64 arrays of shape (n,)
+        Cluster of each term per factor, numbered from 0; -1 for a term that shares it with none.
+        Each one-way part is multiplied by G/(G − 1).
+    """
+    codes = [_own(factor) for factor in factors]
+    parts = [_clustered(terms, code) for code in codes]
+    total = sum(parts)
+    for size in range(2, len(codes) + 1):
+        for chosen in combinations(codes, size):
+            total += (-1) ** (size + 1) * _clustered(terms, _joint(chosen))
+    return max(total, *parts)
+
+
+def independent_share(
+    terms: FloatArray, units: IntArray, others: Sequence[IntArray], *, confidence_level: float
+) -> float:
+    """Return how much of its independent information each unit keeps, in (0, 1].
+
+    The variance over the units alone as a share of that over all factors, times the squared ratio
+    of t quantiles where another factor has fewer clusters than there are units. Where nothing
+    varies, or a factor has one cluster, units are as many as the fewest clusters of a factor.
+    """
+    alone = _clustered(terms, _own(units))
+    shared = [factor for factor in others if _crosses(factor, units)]
+    if not shared:
+        return 1.0
+    fewest = min(_count(factor) for factor in (units, *shared))
+    if alone <= _NOTHING or fewest < 2:
+        return fewest / _count(units)
+    share = min(alone / multiway_variance(terms, [units, *shared]), 1.0)
+    p = 0.5 + confidence_level / 2
+    if fewest < _count(units):
+        share *= (t_quantile(p, _count(units) - 1) / t_quantile(p, fewest - 1)) ** 2
+    return round(min(share, 1.0), 12)  # the same for every order of the terms
+
+
+def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
+    """Return how many terms of a unit move together, and what few units leave of its information.
+
+    Returns
+    -------
+    effect : float
+        The variance between units as a multiple of that of independent terms, from 1, where terms
+        of a unit have nothing in common, to their mean number, where they are equal or nothing
+        varies.
+    kept : float
+        Squared ratio of the normal to the t quantile at .975 with units − 1 degrees of freedom;
+        1 where every term is a unit of its own.
+    """
+    alone, g = float(terms @ terms), _count(units)
+    if len(terms) <= g or g < 2:
+        return 1.0, 1.0
+    kept = (normal_quantile(0.975) / t_quantile(0.975, g - 1)) ** 2
+    effect = _clustered(terms, units) / alone if alone > _NOTHING else len(terms) / g
+    return round(min(max(effect, 1.0), len(terms) / g), 12), kept
+
+
+def require_clusters(n: int, code: Code, **numbers: Any) -> None:  # noqa: ANN401
+    """Refuse a factor with fewer than 6 clusters.
+
+    Parameters
+    ----------
+    code : Code
+        What to say: of ``n``, ``n_needed`` and these numbers.
+
+    Raises
+    ------
+    InsufficientDataError
+        ``n_needed`` is 6.
+    """
+    if n < MIN_CLUSTERS:
+        raise InsufficientDataError(code(n=n, n_needed=MIN_CLUSTERS, **numbers))
+
+
+def _count(factor: IntArray) -> int:
+    return int(np.count_nonzero(np.bincount(factor[factor >= 0])))
+
+
+def _own(factor: IntArray) -> IntArray:
+    """Give each term without a cluster one of its own."""
+    code = factor.copy()
+    alone = np.flatnonzero(code < 0)
+    code[alone] = int(code.max(initial=-1)) + 1 + np.arange(len(alone))
+    return code
+
+
+def _joint(codes: Sequence[IntArray]) -> IntArray:
+    key = codes[0]
+    for code in codes[1:]:
+        key = group_codes(key * (int(code.max(initial=0)) + 1) + code)
+    return key
+
+
+def _crosses(factor: IntArray, units: IntArray) -> bool:
+    """Whether a cluster of the factor reaches into more than one unit."""
+    inside = factor >= 0
+    pairs = np.unique(np.stack((factor[inside], units[inside])), axis=1)
+    return bool(np.any(np.diff(pairs[0]) == 0))
+
+
+def _clustered(terms: FloatArray, code: IntArray) -> float:
+    code = group_codes(code)
+    sums = np.bincount(code, weights=terms)
+    g = len(sums)
+    return float(sums @ sums) * g / (g - 1) if g > 1 else 0.0
+
+
+# A mean of values that are independent.
+
+
+def as_values(name: str, values: npt.ArrayLike, *, columns: bool = False) -> FloatArray:
+    """Return finite float64 values of shape (n,), or (n, p) with ``columns``.
+
+    Raises
+    ------
+    DataError
+        Naming the first value that is not finite.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: values must be numbers ({error})") from None
+    if columns and array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 1 + columns:
+        raise DataError(f"{name} has shape {array.shape}; expected one value per item")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise DataError(
+            f"{name}: {bad.sum()} value(s) are not finite, first {array[first]} at position "
+            f"{first[0]}; leave such items out knowingly, or bound what they could have been "
+            "(rag_sourcebias.judges offers worst-case bounds)"
+        )
+    return array
+
+
+def has_spread(values: FloatArray) -> bool:
+    """Whether values differ by more than rounding."""
+    if not len(values):
+        return False
+    low, high = float(values.min()), float(values.max())
+    return high - low > 1e-12 * max(abs(low), abs(high))
 
 
 def t_interval(
@@ -232,7 +506,7 @@ def clustered_mean(
         Range of the values, such as (0, 1) for win rates.
     information : float
         Share of its independent information that each cluster keeps where clusters depend on one
-        another (:func:`~rag_sourcebias.infer.dependence.independent_share`); used with bounds.
+        another (:func:`~rag_sourcebias.infer.means.independent_share`); used with bounds.
     one_sided : bool
         Whether one end alone is used, and must hold on its own; matters with bounds.
 
@@ -638,3 +912,358 @@ def _beta_probit(up: float, down: float, x: float) -> tuple[float, float]:
     log_density = (up - 1) * math.log(x) + (down - 1) * math.log1p(-x) - float(betaln(up, down))
     log_normal = -(probit**2 + math.log(2 * math.pi)) / 2
     return probit, math.exp(min(log_density - log_normal, _FAR))
+
+
+# Two columns of per-query scores: their moments and what these allow.
+
+
+_SAME = 1e-9  # ratios closer than this are one ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorePair:
+    """Scores of the same queries for two sources; build it with :meth:`of`.
+
+    Parameters
+    ----------
+    baseline, other : float64 arrays of shape (n,)
+    n : int
+    h, l : float
+        Means of the baseline and of the other source.
+    v_h, v_l, cov : float
+        Variances and covariance of these means.
+    """
+
+    baseline: FloatArray
+    other: FloatArray
+    n: int
+    h: float
+    l: float  # noqa: E741 - the letter the formula uses
+    v_h: float
+    v_l: float
+    cov: float
+
+    @classmethod
+    def of(cls, baseline: FloatArray, other: FloatArray) -> ScorePair:
+        """Check two columns and take their moments."""
+        if baseline.shape != other.shape or baseline.ndim != 1:
+            raise DataError(
+                f"scores must be two columns of equal length, got {baseline.shape} and "
+                f"{other.shape}"
+            )
+        n = len(baseline)
+        if n < 2:
+            raise InsufficientDataError(InferCode.FEW_QUERIES(n=n, n_needed=2))
+        both = np.concatenate((baseline, other))
+        require_finite(both, "scores", remedy="score every query before inference")
+        if both.min() < 0:
+            raise DataError("scores hold a negative value; ranking measures are at least 0")
+        cov = np.cov(baseline, other) / n
+        return cls(
+            baseline=baseline,
+            other=other,
+            n=n,
+            h=float(baseline.mean()),
+            l=float(other.mean()),
+            v_h=float(cov[0, 0]),
+            v_l=float(cov[1, 1]),
+            cov=float(cov[0, 1]),
+        )
+
+    def require_scores(self, side: str = "") -> None:
+        """Raise when no query scores, before or after a change: Relative Δ is then 0 / 0."""
+        if self.h + self.l == 0:
+            refusal = InferCode.NEITHER_SCORES(n=self.n)
+            if side:
+                refusal = InferCode.NEITHER_SCORES_THEN(side=side, n=self.n)
+            raise InsufficientDataError(refusal)
+
+    @property
+    def estimate(self) -> float:
+        """Relative Δ in percent."""
+        return 200.0 * ((self.h - self.l) / (self.h + self.l))
+
+    @property
+    def largest(self) -> float:
+        """Largest possible score: 1, or more when more was seen."""
+        return max(1.0, float(self.baseline.max()), float(self.other.max()))
+
+    @property
+    def z_min(self) -> float:
+        """Smaller of the two means in standard errors."""
+        return min(
+            mean / math.sqrt(var) if var > 0 else (math.inf if mean > 0 else 0.0)
+            for mean, var in ((self.h, self.v_h), (self.l, self.v_l))
+        )
+
+    @cached_property
+    def departures(self) -> tuple[float, int, int]:
+        """Commonest share h/(h + l) of a scoring query, and how many lie above and below it.
+
+        Some query must score (:meth:`require_scores`).
+        """
+        total = self.baseline + self.other
+        share = self.baseline[total > 0] / total[total > 0]
+        values, counts = np.unique(np.round(share / _SAME) * _SAME, return_counts=True)
+        commonest = values[counts == counts.max(initial=0)]
+        # Of several equally common ones the nearest to the overall share, so that exchanging the
+        # sources mirrors the result.
+        common = float(commonest[np.abs(commonest - self.h / (self.h + self.l)).argmin()])
+        return (
+            common,
+            int(np.count_nonzero(share > common + _SAME)),
+            int(np.count_nonzero(share < common - _SAME)),
+        )
+
+    @property
+    def differing(self) -> int:
+        """Scoring queries that depart from the commonest share; all variation comes from them."""
+        return self.departures[1] + self.departures[2]
+
+    def interval(
+        self, lower: float, upper: float, level: float, method: InferCode, *assumptions: InferCode
+    ) -> Interval:
+        """Wrap two ends in percent; queries are taken as a sample besides other assumptions."""
+        return Interval(
+            estimate=self.estimate,
+            lower=max(min(lower, self.estimate), -200.0),
+            upper=min(max(upper, self.estimate), 200.0),
+            confidence_level=level,
+            method=method(),
+            n_labeled=self.n,
+            assumptions=tuple(code() for code in (InferCode.QUERIES_SAMPLED, *assumptions)),
+        )
+
+
+# Intervals for Relative Δ from per-query scores.
+# With h and l the mean scores of the baseline and the other source and x = ln(h / l), Relative Δ
+# is 200·tanh(x / 2): a monotone map, so an interval for x becomes an interval for Relative Δ.
+
+
+IntervalMethod = Literal["auto", "delta", "bootstrap", "fieller", "exact"]
+
+# When the normal approximations (delta, bootstrap, Fieller) may be used. Below 4 standard errors
+# the delta method covered .62–.93 where few queries carry most of a score.
+_MIN_Z = 4.0
+# Queries that must depart from the commonest share h/(h + l): with 10 the delta method covered
+# .928 when twins nearly always tie, with 15 at least .935.
+_MIN_DIFFERING = 15
+
+
+def relative_delta_interval(
+    baseline: FloatArray,
+    other: FloatArray,
+    *,
+    confidence_level: float = 0.95,
+    method: IntervalMethod = "auto",
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> Interval:
+    """Confidence interval for Relative Δ of two paired per-query score columns.
+
+    Parameters
+    ----------
+    baseline, other : float64 arrays of shape (n,)
+        Scores of the same queries, in [0, 1]. On a larger scale, such as percent, the largest
+        score seen is taken for the largest possible.
+    method : {"auto", "delta", "bootstrap", "fieller", "exact"}
+        ``"auto"``: :class:`~rag_sourcebias.infer.means.BoundedRatio` of h − l to
+        (h + l)/2, which needs no approximation to hold and moves smoothly with the data.
+        ``"delta"``: delta method on the log ratio with the covariance of the pair, t(n − 1).
+        ``"bootstrap"``: percentiles of resampled queries. ``"fieller"``: Fieller's set for
+        (h − l)/(h + l). ``"exact"``: Clopper–Pearson on the queries that one of the two won, for
+        scores of 0 and 1 of which at most one is 1 (cutoff 1).
+    resamples : int
+    rng : numpy.random.Generator or int
+
+    Returns
+    -------
+    Interval
+        In percent, within [−200, 200].
+
+    Raises
+    ------
+    InsufficientDataError
+        If neither source scores on any query, or the method asked for cannot be trusted here;
+        ``n_needed`` estimates how many queries would be enough.
+
+    Examples
+    --------
+    >>> h = np.array([1.0] * 30 + [0.0] * 30)
+    >>> print(relative_delta_interval(h, 1 - h, method="exact"))
+    0 [-52.78, 52.78] (95%, exact, n = 60)
+    """
+    check_level(confidence_level)
+    pair = ScorePair.of(baseline, other)
+    pair.require_scores()
+    if method == "exact":
+        return _exact(pair, confidence_level)
+    if method == "auto":
+        top = pair.largest
+        ratio = BoundedRatio(
+            numerator=200 * (pair.baseline - pair.other),
+            denominator=pair.baseline + pair.other,
+            lowest=(-200 * top, top),
+            highest=(200 * top, top),
+        )
+        return pair.interval(
+            *ratio.ends(confidence_level), confidence_level, InferCode.WEIGHTED_QUERIES
+        )
+    _require_normal(pair, method)
+    if method == "delta":
+        x = math.log(pair.h / pair.l)
+        h, low = pair.h, pair.l
+        # of ln(h / l), by the delta method
+        variance = pair.v_h / h**2 + pair.v_l / low**2 - 2 * pair.cov / (h * low)
+        error = math.sqrt(max(variance, 0.0))
+        width = t_quantile(0.5 + confidence_level / 2, pair.n - 1) * error
+        return pair.interval(
+            200 * math.tanh((x - width) / 2),
+            200 * math.tanh((x + width) / 2),
+            confidence_level,
+            InferCode.DELTA,
+            InferCode.RATIO_NORMAL,
+        )
+    if method == "fieller":
+        return _fieller(pair, confidence_level)
+    lower, upper = bootstrap_relative_delta(
+        baseline,
+        other,
+        confidence_level=confidence_level,
+        resamples=resamples,
+        rng=as_generator(rng),
+    )
+    return pair.interval(lower, upper, confidence_level, InferCode.BOOTSTRAP)
+
+
+def _require_normal(pair: ScorePair, method: str) -> None:
+    """Refuse a method by name where its normal approximation does not hold."""
+    n, z, differing = pair.n, pair.z_min, pair.differing
+    if not z > 0:
+        raise InsufficientDataError(InferCode.ONE_NEVER_SCORES(n=n, method=method))
+    if z < _MIN_Z:
+        needed = math.ceil(n * (_MIN_Z / z) ** 2)
+        raise InsufficientDataError(
+            InferCode.SCORES_RARE(z=z, n=n, method=method, least=_MIN_Z, n_needed=needed)
+        )
+    least = _MIN_DIFFERING
+    if not differing:
+        raise InsufficientDataError(InferCode.ONE_RATIO(n=n, method=method, least=least))
+    if differing < least:
+        needed = math.ceil(n * least / differing)
+        raise InsufficientDataError(
+            InferCode.RATIOS_RARE(
+                differing=differing, n=n, method=method, least=least, n_needed=needed
+            )
+        )
+
+
+def _exact(pair: ScorePair, level: float) -> Interval:
+    """Clopper–Pearson interval on the queries that one of the two sources won.
+
+    Given the number of queries won at all, wins of the baseline are binomial with probability
+    h/(h + l), and Relative Δ is 200 (2q − 1): no approximation is involved.
+
+    Raises
+    ------
+    DataError
+        If a score is not 0 or 1, or both sources score on one query.
+    """
+    both = np.concatenate((pair.baseline, pair.other))
+    if not np.isin(both, (0, 1)).all() or np.any(pair.baseline * pair.other):
+        raise DataError(
+            "the exact interval needs scores of 0 and 1 of which at most one per query is 1 "
+            "(binary judgments at cutoff 1, no ties)"
+        )
+    wins, losses = int(pair.baseline.sum()), int(pair.other.sum())
+    tail = (1 - level) / 2
+    lower = beta_quantile(tail, wins, losses + 1) if wins else 0.0
+    upper = beta_quantile(1 - tail, wins + 1, losses) if losses else 1.0
+    return pair.interval(200 * (2 * lower - 1), 200 * (2 * upper - 1), level, InferCode.EXACT)
+
+
+def _fieller(pair: ScorePair, level: float) -> Interval:
+    diff, total = pair.h - pair.l, pair.h + pair.l
+    v_total = pair.v_h + pair.v_l + 2 * pair.cov
+    t2 = t_quantile(0.5 + level / 2, pair.n - 1) ** 2
+    a = total**2 - t2 * v_total
+    if a <= 0:
+        needed = math.ceil(pair.n * t2 * v_total / total**2) + 1
+        raise InsufficientDataError(InferCode.UNBOUNDED(n=pair.n, level=level, n_needed=needed))
+    b = diff * total - t2 * (pair.v_h - pair.v_l)
+    v_diff = pair.v_h + pair.v_l - 2 * pair.cov
+    root = math.sqrt(max(b**2 - a * (diff**2 - t2 * v_diff), 0.0))
+    return pair.interval(
+        200 * max((b - root) / a, -1.0),
+        200 * min((b + root) / a, 1.0),
+        level,
+        InferCode.FIELLER,
+        InferCode.MEANS_NORMAL,
+    )
+
+
+def published_delta(
+    baseline: FloatArray,
+    other: FloatArray,
+    *,
+    confidence_level: float,
+    method: IntervalMethod = "auto",
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[float | None, Interval | None, Finding | None]:
+    """Return Relative Δ as published, its interval, and why there is none."""
+    delta = relative_delta(float(baseline.mean()), float(other.mean()))
+    if delta is None:
+        return None, None, InferCode.NEITHER_SCORES(n=len(baseline))
+    try:
+        interval = relative_delta_interval(
+            baseline,
+            other,
+            confidence_level=confidence_level,
+            method=method,
+            resamples=resamples,
+            rng=rng,
+        )
+    except InsufficientDataError as error:
+        return delta, None, error.finding
+    return delta, interval, None
+
+
+def bootstrap_relative_delta(
+    baseline: FloatArray,
+    other: FloatArray,
+    *,
+    confidence_level: float = 0.95,
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[float, float]:
+    """Percentile interval of Relative Δ over resampled queries.
+
+    Relative Δ is a monotone function of ln(h / l), so percentiles of one are percentiles of the
+    other.
+
+    Parameters
+    ----------
+    baseline, other : float64 arrays of shape (n,)
+        Scores of the same queries, at least 0, in any common unit.
+
+    Returns
+    -------
+    lower, upper : float
+        In percent.
+    """
+    means = bootstrap_means(
+        np.column_stack((baseline, other)), resamples=resamples, rng=as_generator(rng)
+    )
+    total = means.sum(axis=1)
+    empty = int(np.count_nonzero(total == 0))
+    if empty > resamples // 1000:
+        raise InsufficientDataError(
+            InferCode.RESAMPLES_EMPTY(empty=empty, resamples=resamples, n=len(baseline))
+        )
+    seen = total > 0
+    tail = (1 - confidence_level) / 2
+    lower, upper = np.quantile(
+        200 * ((means[seen, 0] - means[seen, 1]) / total[seen]), [tail, 1 - tail]
+    )
+    return float(lower), float(upper)

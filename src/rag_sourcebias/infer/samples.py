@@ -14,7 +14,7 @@ from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.infer.decide import adjust_p_values
-from rag_sourcebias.infer.dependence import group_codes
+from rag_sourcebias.infer.means import as_values, group_codes, has_spread
 
 # What every interval takes: values, a target, and how the labelled items were drawn.
 
@@ -39,33 +39,6 @@ class Design(TypedDict, total=False):
 def check_target(target: str) -> None:
     """Raise unless the target is one of the three."""
     require_one_of("target", target, get_args(Target))
-
-
-def as_values(name: str, values: npt.ArrayLike, *, columns: bool = False) -> FloatArray:
-    """Return finite float64 values of shape (n,), or (n, p) with ``columns``.
-
-    Raises
-    ------
-    DataError
-        Naming the first value that is not finite.
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name}: values must be numbers ({error})") from None
-    if columns and array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 1 + columns:
-        raise DataError(f"{name} has shape {array.shape}; expected one value per item")
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise DataError(
-            f"{name}: {bad.sum()} value(s) are not finite, first {array[first]} at position "
-            f"{first[0]}; leave such items out knowingly, or bound what they could have been "
-            "(rag_sourcebias.judges offers worst-case bounds)"
-        )
-    return array
 
 
 def judge_correlation(y: FloatArray, yhat: FloatArray) -> float:
@@ -276,14 +249,6 @@ def check_scale(values: FloatArray, low: float, high: float, *, ids: Sequence[st
             f"{values[first]:g} of item {ids[first]!r}; correct them, or state the scale they "
             "are on"
         )
-
-
-def has_spread(values: FloatArray) -> bool:
-    """Whether values differ by more than rounding."""
-    if not len(values):
-        return False
-    low, high = float(values.min()), float(values.max())
-    return high - low > 1e-12 * max(abs(low), abs(high))
 
 
 def is_constant(values: FloatArray) -> bool:

@@ -30,13 +30,15 @@ from rag_sourcebias.infer.decide import (
     t_p_value,
     t_quantile,
 )
-from rag_sourcebias.infer.dependence import group_codes, mid_ranks, others_below
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     clustered_difference,
     clustered_mean,
     difference_test,
+    group_codes,
     mean_of_alike,
+    mid_ranks,
+    others_below,
     t_around,
 )
 from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
-from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED
+from rag_sourcebias.infer.means import group_codes
 from rag_sourcebias.intake.files import (
     PathLike,
     jsonl_text,

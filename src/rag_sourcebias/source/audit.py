@@ -34,23 +34,21 @@ from rag_sourcebias.infer.decide import (
     skew_code,
     t_quantile,
 )
-from rag_sourcebias.infer.dependence import (
-    MIN_CLUSTERS,
-    Dependence,
-    design_effect,
-    group_codes,
-    independent_share,
-    require_clusters,
-)
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    MIN_CLUSTERS,
     BoundedRatio,
+    Dependence,
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
+    design_effect,
     difference_test,
+    group_codes,
+    independent_share,
+    published_delta,
+    require_clusters,
 )
-from rag_sourcebias.infer.ratios import published_delta
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (
     Slots,

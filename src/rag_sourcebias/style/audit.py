@@ -40,8 +40,8 @@ from rag_sourcebias.infer.means import (
     clustered_difference,
     clustered_mean,
     difference_test,
+    published_delta,
 )
-from rag_sourcebias.infer.ratios import published_delta
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure.relevance import SourceScores, group_scores, rank_span, score_run
 from rag_sourcebias.measure.texts import installed_statistics, missing_statistics, word_counts

@@ -12,7 +12,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.debias.data import DebiasConfig, DebiasScores, DebiasSearch
 from rag_sourcebias.debias.search import debias_curve, relative_delta_over_seeds
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import relative_delta_interval
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4)
 CONFIG = DebiasConfig(cutoffs=(5,), quality_cutoff=5)

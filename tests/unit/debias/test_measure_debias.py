@@ -32,8 +32,11 @@ from rag_sourcebias.infer.equivalence import (
     noninferiority_test,
 )
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_difference, difference_test
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import (
+    clustered_difference,
+    difference_test,
+    relative_delta_interval,
+)
 
 LLM, SECOND = "llm:x", "llm:y"
 CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=3, resamples=500)

@@ -11,7 +11,7 @@ import pytest
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.equivalence import delta_change_interval, delta_change_test
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import relative_delta_interval
 from rag_sourcebias.measure.relevance import relative_delta
 
 

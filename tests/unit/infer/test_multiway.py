@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.dependence import (
+from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import (
     design_effect,
     independent_share,
     multiway_variance,
     require_clusters,
 )
-from rag_sourcebias.infer.findings import InferCode
 
 
 def literal(terms, factors, *, factor_of_groups=True, subtract=True):

@@ -10,7 +10,7 @@ from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import relative_delta_interval
 from rag_sourcebias.measure.relevance import relative_delta
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.decide import bootstrap_means, dirichlet_sums
-from rag_sourcebias.infer.ratios import bootstrap_relative_delta
+from rag_sourcebias.infer.means import bootstrap_relative_delta
 
 
 class TestBootstrap:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.means import BoundedRatio
-from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.means import BoundedRatio, relative_delta_interval
 
 EXTRA = 0.65  # shape of the unit that stands for what was not seen
 
