@@ -38,7 +38,7 @@ from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.report.files import write_report
+from rag_sourcebias.report.render import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.projection import ProjectedEncoder
 from rag_sourcebias.retrieval.search import DenseSpec

@@ -264,7 +264,7 @@ def _report(kind: str) -> Any:
 
 
 def _write_report(folder: Path, kind: str) -> None:
-    from rag_sourcebias.report.files import write_report_json
+    from rag_sourcebias.report.render import write_report_json
 
     report = _report(kind)
     if isinstance(report, dict):

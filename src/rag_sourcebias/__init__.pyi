@@ -45,7 +45,7 @@ from .pairs.audit import check_paired_corpus as check_paired_corpus
 from .pairs.data import PairCheckConfig as PairCheckConfig
 from .pairs.report import PairReport as PairReport
 from .pairs.rewriting import build_paired_corpus as build_paired_corpus
-from .report.files import write_report as write_report
+from .report.render import write_report as write_report
 from .source.audit import measure_source_bias as measure_source_bias
 from .source.findings import AuditConfig as AuditConfig
 from .source.page import SkewReport as SkewReport

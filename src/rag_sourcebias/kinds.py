@@ -8,7 +8,7 @@ from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.intake.files import PathLike
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.pairs.report import PairReport
-from rag_sourcebias.report.files import Report, read
+from rag_sourcebias.report.render import Report, read
 from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.style.page import StyleReport
 

@@ -26,7 +26,7 @@ from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
 from rag_sourcebias.monitor.follow import parquet_events
 from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.report.files import print_report
+from rag_sourcebias.report.render import print_report
 from rag_sourcebias.tagging.command import open_store
 from rag_sourcebias.tagging.documents import SidecarStore
 from rag_sourcebias.tagging.tables import summary_parts

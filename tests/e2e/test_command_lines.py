@@ -17,7 +17,7 @@ from typer.core import TyperOption
 
 from rag_sourcebias.cli import _Root, app
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.files import Report
+from rag_sourcebias.report.render import Report
 from rag_sourcebias.terminal.options import leaves
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ import rag_sourcebias
 from rag_sourcebias.cli import main
 from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report import files
+from rag_sourcebias.report import render
 
 N = 24
 
@@ -186,7 +186,7 @@ def test_ctrl_c_while_drawing_says_that_the_figures_are_complete(folder: Path, m
     def interrupted(_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(files._DRAW, "html", interrupted)
+    monkeypatch.setitem(render._DRAW, "html", interrupted)
     code, _, told = inside(*COMMANDS["audit source"], "out", cwd=folder)
     assert code == 130
     assert "interrupted: out/report.json is complete; 'rag-sourcebias start" in told

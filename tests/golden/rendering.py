@@ -9,8 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.files import print_report, visible_report
-from rag_sourcebias.report.render import markdown, page
+from rag_sourcebias.report.render import markdown, page, print_report, visible_report
 
 FOLDER = Path(__file__).parent / "reports"
 NAMES = sorted(file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.json.gz"))

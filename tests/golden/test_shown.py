@@ -18,7 +18,7 @@ from rendering import FOLDER, NAMES
 import rag_sourcebias as rsb
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.files import Report
+from rag_sourcebias.report.render import Report
 
 REPORTS = {name: read_report(FOLDER / f"{name}.json.gz") for name in NAMES}
 CODE = re.compile(r"[a-z_]+")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.files import Report, visible_report
-from rag_sourcebias.report.render import markdown, page
+from rag_sourcebias.report.render import Report, markdown, page, visible_report
 
 
 def document_of(report: Report, *, lines: bool = True) -> Document:

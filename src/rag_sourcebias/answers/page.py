@@ -44,7 +44,6 @@ from rag_sourcebias.report.document import (
     text_key,
     text_notes,
 )
-from rag_sourcebias.report.files import Outcome, Report
 from rag_sourcebias.report.legacy import (
     count,
     counted,
@@ -57,6 +56,7 @@ from rag_sourcebias.report.legacy import (
     score,
     settings,
 )
+from rag_sourcebias.report.render import Outcome, Report
 
 _NAME = 40  # characters of a system or score in a sentence
 _WEAK = 0.1  # correlations below are called none

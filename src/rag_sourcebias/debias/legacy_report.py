@@ -12,7 +12,7 @@ from rag_sourcebias.debias.report import document
 from rag_sourcebias.debias.words import short, standings
 from rag_sourcebias.report import legacy
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.files import Outcome, Report
+from rag_sourcebias.report.render import Outcome, Report
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

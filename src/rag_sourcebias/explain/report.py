@@ -31,8 +31,8 @@ from rag_sourcebias.explain.words import (
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
-from rag_sourcebias.report.files import Outcome, Report
 from rag_sourcebias.report.legacy import count, counted, ends_about_zero, interval, level, share
+from rag_sourcebias.report.render import Outcome, Report
 
 _ESTABLISHED = {True: "established", False: "not established"}
 _MAPS = {"pca": "PCA", "tsne": "t-SNE"}

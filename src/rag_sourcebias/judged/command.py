@@ -82,7 +82,7 @@ from rag_sourcebias.judged.sheets import (
 from rag_sourcebias.llm.ask import CompletionCache, Prices
 from rag_sourcebias.llm.cost import MeteredCompleter, estimate
 from rag_sourcebias.neural.named import completer_of
-from rag_sourcebias.report.files import print_report, write_report_json
+from rag_sourcebias.report.render import print_report, write_report_json
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import (
     deliver,

@@ -25,7 +25,6 @@ from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
 from rag_sourcebias.report.document import Bar, CaseWords, Document, First, FirstRow, case_blocks
-from rag_sourcebias.report.files import Outcome, Report
 from rag_sourcebias.report.legacy import (
     capital,
     count,
@@ -37,6 +36,7 @@ from rag_sourcebias.report.legacy import (
     level,
     next_step,
 )
+from rag_sourcebias.report.render import Outcome, Report
 
 Role: TypeAlias = Literal[
     "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown", "short"

@@ -10,7 +10,7 @@ from rag_sourcebias.pairs.data import PAIRS_SCHEMA_VERSION, PairResults
 from rag_sourcebias.pairs.findings import outcome, warnings
 from rag_sourcebias.pairs.frames import frames
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.files import Outcome, Report
+from rag_sourcebias.report.render import Outcome, Report
 
 
 class PairReport(PairResults, Report):

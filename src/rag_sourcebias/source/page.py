@@ -38,7 +38,7 @@ from rag_sourcebias.report.document import (
     text_key,
     text_notes,
 )
-from rag_sourcebias.report.files import Outcome, Report
+from rag_sourcebias.report.render import Outcome, Report
 from rag_sourcebias.source.findings import (
     Comparison,
     SkewCell,

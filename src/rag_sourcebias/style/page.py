@@ -37,7 +37,6 @@ from rag_sourcebias.report.document import (
     text_key,
     text_notes,
 )
-from rag_sourcebias.report.files import Outcome, Report
 from rag_sourcebias.report.legacy import (
     count,
     counted,
@@ -52,6 +51,7 @@ from rag_sourcebias.report.legacy import (
     score,
     settings,
 )
+from rag_sourcebias.report.render import Outcome, Report
 from rag_sourcebias.style.data import (
     StyleCode,
     StyleFinding,

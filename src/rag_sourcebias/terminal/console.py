@@ -24,15 +24,15 @@ from rich.segment import Segment
 from rag_sourcebias.core.errors import DataError, SourceBiasError, visible
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.intake.files import write_atomic
-from rag_sourcebias.report.files import (
+from rag_sourcebias.report.render import (
     Report,
+    failure_text,
     print_report,
     without_texts,
     write_figures,
     write_pages,
     write_table,
 )
-from rag_sourcebias.report.render import failure_text
 
 # Where the command line prints: results to standard output, everything else to error.
 

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rag_sourcebias.core.errors import DataError, SettingError
 from rag_sourcebias.llm.ask import Prices
-from rag_sourcebias.report.files import require_table
+from rag_sourcebias.report.render import require_table
 
 # What commands check before they start.
 

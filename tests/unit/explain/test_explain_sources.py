@@ -26,7 +26,7 @@ from rag_sourcebias.explain.data import (
 from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.files import write_report_json
+from rag_sourcebias.report.render import write_report_json
 
 CONFIG = ExplainConfig(resamples=60)
 

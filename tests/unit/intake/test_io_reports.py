@@ -12,7 +12,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.files import write_report_json
+from rag_sourcebias.report.render import write_report_json
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports" / "skew-full.json.gz"
 

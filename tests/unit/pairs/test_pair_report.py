@@ -19,7 +19,7 @@ from rag_sourcebias.pairs.data import (
     SoleCorpusTest,
 )
 from rag_sourcebias.pairs.report import PairReport
-from rag_sourcebias.report.files import write_report_json
+from rag_sourcebias.report.render import write_report_json
 
 TEST = SoleCorpusTest(
     system="words", other="llm:x", measure="NDCG@5", mean_baseline=0.5, mean_other=0.4,

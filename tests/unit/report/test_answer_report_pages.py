@@ -14,8 +14,8 @@ from test_report_pages import Page, assert_sound
 from rag_sourcebias.answers.page import document, headline
 from rag_sourcebias.core.finding import number
 from rag_sourcebias.report.document import Listing
-from rag_sourcebias.report.files import print_report
 from rag_sourcebias.report.legacy import score
+from rag_sourcebias.report.render import print_report
 
 SECTIONS = {
     "findings",

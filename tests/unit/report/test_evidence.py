@@ -14,7 +14,7 @@ from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.core.finding import AGAINST, MOST, telling
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.document import differing
-from rag_sourcebias.report.files import without_texts, write_report
+from rag_sourcebias.report.render import without_texts, write_report
 from rag_sourcebias.source.page import SkewReport
 
 STORED = Path(__file__).parents[2] / "golden" / "reports"

@@ -14,8 +14,8 @@ from rag_sourcebias.core.finding import number
 from rag_sourcebias.explain.report import document, headline
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.document import Listing
-from rag_sourcebias.report.files import print_report, write_report_json
 from rag_sourcebias.report.legacy import ends_about_zero
+from rag_sourcebias.report.render import print_report, write_report_json
 
 REPORTS = {
     "clear": made.clear_report,

@@ -19,7 +19,7 @@ from rich.console import Console
 from test_report_pages import HOSTILE, assert_sound
 
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.files import print_report, visible_report, write_report
+from rag_sourcebias.report.render import print_report, visible_report, write_report
 
 #: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.
 BAD = f"\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$[bold]{HOSTILE}"

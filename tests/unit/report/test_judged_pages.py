@@ -11,7 +11,7 @@ from test_report_pages import Page, assert_sound
 from rag_sourcebias.core.finding import p_value
 from rag_sourcebias.judged.page import JudgedReport, sentence, with_interval
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.files import write_report
+from rag_sourcebias.report.render import write_report
 
 REPORTS = {
     "answers": answers,

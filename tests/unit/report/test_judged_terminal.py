@@ -5,7 +5,7 @@ import io
 from judged_reports import answers, rankings, single
 from rich.console import Console
 
-from rag_sourcebias.report.files import print_report
+from rag_sourcebias.report.render import print_report
 
 
 def printed(report, width=2000):

@@ -19,7 +19,7 @@ from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.pairs.findings import PairsCode
 from rag_sourcebias.pairs.page import marked
-from rag_sourcebias.report.files import print_report, visible_report, without_texts
+from rag_sourcebias.report.render import print_report, visible_report, without_texts
 
 FAST = PairCheckConfig()
 SECTIONS = {"criteria", "flags", "values", "worst", "sole", "reading", "data"}

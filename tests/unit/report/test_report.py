@@ -17,15 +17,17 @@ from rag_sourcebias.core.finding import Code, Finding, Frame, Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report.figures import Guide, Intervals, Row, mark
-from rag_sourcebias.report.files import (
+from rag_sourcebias.report.render import (
     Outcome,
     Report,
+    markdown,
+    page,
     read,
     require_table,
+    terminal,
     write_report,
     write_table,
 )
-from rag_sourcebias.report.render import markdown, page, terminal
 
 
 def interval(value: float) -> Interval:

@@ -28,8 +28,8 @@ from rag_sourcebias.debias.words import (
     verdicts,
 )
 from rag_sourcebias.report.document import Listing
-from rag_sourcebias.report.files import print_report
 from rag_sourcebias.report.legacy import count, estimate, score
+from rag_sourcebias.report.render import print_report
 
 SECTIONS = {
     "findings",

@@ -5,7 +5,7 @@ import re
 
 from rich.console import Console
 
-from rag_sourcebias.report.files import print_report
+from rag_sourcebias.report.render import print_report
 
 
 def printed(report, width, **options):

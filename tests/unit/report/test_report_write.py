@@ -11,8 +11,8 @@ from outputs import to_html, to_markdown
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report import files as module
-from rag_sourcebias.report.files import write_report, write_report_json
+from rag_sourcebias.report import render as module
+from rag_sourcebias.report.render import write_report, write_report_json
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_kill_while_drawing_leaves_complete_figures(report, tmp_path, while_):
         "    def find_spec(name, *_):\n"
         f"        if name == {while_!r}:\n"
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
-        "from rag_sourcebias.report.files import write_report\n"
+        "from rag_sourcebias.report.render import write_report\n"
         "from rag_sourcebias.kinds import read_report\n"
         "report = read_report(sys.argv[1])\n"
         "sys.meta_path.insert(0, Dying)\n"

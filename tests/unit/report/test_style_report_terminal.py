@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 from style_reports import STYLES, full_report
 
-from rag_sourcebias.report.files import print_report
+from rag_sourcebias.report.render import print_report
 from rag_sourcebias.style.page import headline
 
 
