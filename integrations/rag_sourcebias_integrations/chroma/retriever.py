@@ -11,10 +11,10 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
-from rag_sourcebias.core.errors import DataError, require_one_of
+from rag_sourcebias.core.errors import DataError, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
-from rag_sourcebias.retrieval.search import DenseRetriever, require_depth
+from rag_sourcebias.retrieval.search import DenseRetriever
 from rag_sourcebias_integrations.chroma.collections import (
     collection_name,
     fill_collection,
@@ -141,7 +141,7 @@ class ChromaRetriever:
 
         Scores are 1 − distance: cosine similarity or inner product, higher is better.
         """
-        require_depth(depth)
+        require_at_least(1, depth=depth)
         if not queries:
             return Run.from_lists([], name=self.name)
         vectors = query_vectors(self.encoder, queries, similarity=self.beside.vectors.similarity)

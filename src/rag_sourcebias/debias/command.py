@@ -61,7 +61,7 @@ from rag_sourcebias.debias.twins import (
 from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
-from rag_sourcebias.neural.named import SpecBuilder, parse_spec
+from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.neural.training_data import HISTORY_FILE, TrainingSettings, read_history
 from rag_sourcebias.retrieval.projection import (
     PROJECTION_FILE,
@@ -70,7 +70,7 @@ from rag_sourcebias.retrieval.projection import (
     SourceProjection,
     read_projection,
 )
-from rag_sourcebias.retrieval.search import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec, parse_spec
 from rag_sourcebias.terminal.console import INTERRUPTED, deliver, err, stages, tell
 from rag_sourcebias.terminal.options import TableFile, Texts, choice, spread, used
 

@@ -30,9 +30,9 @@ from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.intake.beir import read_beir, read_corpus, splits_of
 from rag_sourcebias.intake.samples import list_datasets, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.neural.named import parse_spec
 from rag_sourcebias.neural.training_data import TrainingSettings, data_identity, read_history
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.search import parse_spec
 from rag_sourcebias.terminal.console import err
 from rag_sourcebias.terminal.options import require_writable
 

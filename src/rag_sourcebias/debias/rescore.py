@@ -11,7 +11,6 @@ from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, described, fit_twins
-from rag_sourcebias.retrieval.search import require_depth
 
 _KINDS = {ParityCalibration: "parity", TwinRescorer: "twins"}
 
@@ -141,7 +140,7 @@ class _RescoredRetriever:
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``depth`` documents for each query, in the order of the new scores."""
-        require_depth(depth)
+        require_at_least(1, depth=depth)
         run = self.first.retrieve(queries, max(depth, self.candidates))
         return replace(rescore_run(run, self.rescorer, self.corpus, queries), name=self.name).top(
             depth

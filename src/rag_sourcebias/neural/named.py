@@ -1,12 +1,12 @@
-"""Retrievers, encoders, rerankers and language models from their names."""
+"""Encoders, rerankers and language models from their names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
 
 from rag_sourcebias.core.errors import DataError, require_one_of
-from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
+from rag_sourcebias.core.protocols import Completer, Encoder, Reranker
 from rag_sourcebias.llm.openai import Api, OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter, QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import (
@@ -15,21 +15,21 @@ from rag_sourcebias.neural.loading import (
     checked_dtype,
     keep_freed_memory,
 )
-from rag_sourcebias.retrieval.application import application_spec
 from rag_sourcebias.retrieval.cache import (
     BatchedEncoder,
     CachedEncoder,
     CachedReranker,
-    Similarity,
     VectorCache,
 )
-from rag_sourcebias.retrieval.rerank import retriever_factory
-from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
+from rag_sourcebias.retrieval.search import (
+    ENCODER_OPTIONS,
+    NamedRetrievers,
+    ParsedSpec,
+    number,
+    parse_spec,
+)
 
-# Encoders from a model's name and options on the command line.
-
-
-ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
+# Encoders from a model's name and options.
 
 
 def batched_encoder(model: str, options: Mapping[str, str]) -> Encoder:
@@ -57,21 +57,6 @@ def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None
     )
 
 
-def similarity_of(options: dict[str, str]) -> Similarity:
-    """Take the option ``similarity`` out: cosine where it is not given."""
-    value = options.pop("similarity", "cosine")
-    require_one_of("similarity", value, get_args(Similarity))
-    return cast("Similarity", value)
-
-
-def number(options: Mapping[str, str], key: str) -> float:
-    """Return an option that is a number."""
-    try:
-        return float(options[key])
-    except ValueError:
-        raise DataError(f"option {key}={options[key]!r} is not a number") from None
-
-
 def whole_number(options: Mapping[str, str], key: str) -> int | None:
     """Return an option that counts something, None where it is not given."""
     if key not in options:
@@ -82,98 +67,16 @@ def whole_number(options: Mapping[str, str], key: str) -> int | None:
     return int(value)
 
 
-# Retrievers from their names on the command line.
-# ``kind[:model][,option=value…]``, for example ``bm25``, ``bm25:k1=0.9,b=0.4``, ``bm25:paper``,
-# ``dense:all-MiniLM-L6-v2``, ``chroma:all-MiniLM-L6-v2,path=store,ef_search=200``.
-
-
-_BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedSpec:
-    """A specification taken apart."""
-
-    kind: str
-    model: str
-    options: dict[str, str]
-
-
-def parse_spec(text: str) -> ParsedSpec:
-    """Take ``kind[:model][,option=value…]`` apart.
-
-    Examples
-    --------
-    >>> parse_spec("dense:all-MiniLM-L6-v2,dtype=bfloat16")
-    ParsedSpec(kind='dense', model='all-MiniLM-L6-v2', options={'dtype': 'bfloat16'})
-    """
-    kind, _, rest = text.strip().partition(":")
-    model, options = "", {}
-    for i, part in enumerate(p.strip() for p in rest.split(",") if p.strip()):
-        key, equals, value = part.partition("=")
-        if equals and key.isidentifier():
-            options[key] = value
-        elif i == 0:
-            model = part
-        else:
-            raise DataError(
-                f"retriever {text!r}: cannot read {part!r}; write options as name=value, "
-                "separated by commas"
-            )
-    if not kind:
-        raise DataError(f"retriever {text!r} has no kind; write for example bm25 or dense:<model>")
-    return ParsedSpec(kind, model, options)
+# Everything that a command builds shares encoders and one cache on disk.
 
 
 @dataclass(slots=True)
-class SpecBuilder:
-    """Build retrievers that share encoders and one cache on disk.
+class SpecBuilder(NamedRetrievers):
+    """Build retrievers, encoders and rerankers from their names."""
 
-    Parameters
-    ----------
-    cache : Path
-        Folder of the embedding and score caches.
-    progress : callable
-        Told ``(done, total)`` while texts are encoded or scored.
-    id_key : str or None
-        Where the id stands in the metadata of what an application returns.
-    """
-
-    cache: Path
-    progress: Callable[[int, int], None]
-    id_key: str | None = None
     _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
         default_factory=dict
     )
-
-    def retriever(self, text: str) -> RetrieverSpec:
-        """Build the retriever that ``text`` names."""
-        if text.startswith("app:"):
-            application = application_spec(text, id_key=self.id_key)
-            application.progress = self.progress
-            return application
-        spec = parse_spec(text)
-        if spec.kind == "bm25":
-            return self._bm25(spec)
-        # Before loading a model, so that an unknown kind fails at once.
-        factory = None if spec.kind == "dense" else retriever_factory(spec.kind)
-        if not spec.model:
-            raise DataError(
-                f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
-                f"{spec.kind}:all-MiniLM-L6-v2"
-            )
-        rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
-        if factory is None:
-            if unknown := rest.keys() - {"similarity"}:
-                raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
-            similarity = similarity_of(rest)
-            return DenseSpec(
-                self._encoder(spec),
-                name=f"dense:{spec.model}",
-                similarity=similarity,
-                progress=self.progress,
-            )
-        return factory(self._encoder(spec), **rest)
 
     def encoder(self, text: str) -> Encoder:
         """Build the encoder that ``text`` names: ``model[,option=value…]``."""
@@ -188,23 +91,11 @@ class SpecBuilder:
             )
         # one model may be audited several times, with other settings
         told = [f"{k}={spec.options[k]}" for k in ("dtype", "max_length") if k in spec.options]
-        encoder = self._encoder(spec)
-        return self._encoder(spec, name=",".join([encoder.name, *told])) if told else encoder
+        encoder = self.encoder_of(spec)
+        return self.encoder_of(spec, name=",".join([encoder.name, *told])) if told else encoder
 
-    def _bm25(self, spec: ParsedSpec) -> RetrieverSpec:
-        if unknown := spec.options.keys() - set(_BM25_OPTIONS):
-            raise _unknown(spec, unknown, _BM25_OPTIONS)
-        if spec.model == "paper":
-            return BM25Spec.paper()
-        if spec.model:
-            raise DataError(f"bm25:{spec.model} is unknown; there are bm25 and bm25:paper")
-        numbers = {k: number(spec.options, k) for k in ("k1", "b") if k in spec.options}
-        words = {
-            k: None if v in ("none", "") else v for k, v in spec.options.items() if k not in numbers
-        }
-        return BM25Spec(**numbers, **words)  # type: ignore[arg-type]
-
-    def _encoder(self, spec: ParsedSpec, *, name: str | None = None) -> Encoder:
+    def encoder_of(self, spec: ParsedSpec, *, name: str | None = None) -> Encoder:
+        """Build the encoder of a specification once, with vectors on disk."""
         options = {k: v for k, v in spec.options.items() if k in ENCODER_OPTIONS}
         key = (spec.model, name, tuple(sorted(options.items())))
         if key not in self._encoders:
@@ -225,13 +116,6 @@ class SpecBuilder:
             VectorCache(self.cache / "vectors.sqlite"),
             progress=self.progress,
         )
-
-
-def _unknown(spec: ParsedSpec, options: set[str], known: tuple[str, ...]) -> DataError:
-    return DataError(
-        f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
-        f"{', '.join(known)}"
-    )
 
 
 # Language models from their names on the command line: ``openai:<name>``, ``local:<name>``.

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, Run, coded
-from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Retriever
 from rag_sourcebias.intake.rankings import Entries
 from rag_sourcebias.intake.results import is_number, listed
 from rag_sourcebias.retrieval.findings import RetrievalCode
 from rag_sourcebias.retrieval.rerank import CALLABLE, as_search, installed, roots, type_name
-from rag_sourcebias.retrieval.search import require_depth
 
 if TYPE_CHECKING:
     import asyncio
@@ -232,7 +231,7 @@ class ApplicationRetriever:
             If the application fails, returns no list of documents, or none of its documents is in
             the data.
         """
-        require_depth(depth)
+        require_at_least(1, depth=depth)
         lists = self._ask(queries, depth)
         rows, matched = _Matching(self.corpus, self.spec.id_key).of(
             [hit for hits in lists for hit in hits], self.name

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, Run
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError, MissingExtraError, require_at_least
 from rag_sourcebias.core.protocols import Completer, Engine, Reranker, Retriever, RetrieverSpec
-from rag_sourcebias.retrieval.search import require_depth
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -257,7 +256,7 @@ def rerank(
         If a query or document of the run has no text, or a score is NaN (the message names query
         and document).
     """
-    require_depth(depth)
+    require_at_least(1, depth=depth)
     top = run.top(depth)
     text_of = {query.query_id: query.text for query in queries}
     missing = [query_id for query_id in top.query_ids if query_id not in text_of]
@@ -317,7 +316,7 @@ class _RerankedRetriever:
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``min(depth, reranked depth)`` documents for each query."""
-        require_depth(depth)
+        require_at_least(1, depth=depth)
         run = self.first.retrieve(queries, self.depth)
         return rerank(run, self.reranker, self.corpus, queries, depth=self.depth).top(depth)
 
@@ -339,7 +338,7 @@ class RerankedSpec:
     depth: int = 100
 
     def __post_init__(self) -> None:
-        require_depth(self.depth)
+        require_at_least(1, depth=self.depth)
         self.name = _name(self.first.name, self.reranker.name)
 
     @property

@@ -1,10 +1,12 @@
-"""Exact and lexical search: dense scores, BM25, and ties broken blindly to the source."""
+"""Retrievers by name: BM25 and exact dense search, with ties broken blindly to the source."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +29,15 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding
-from rag_sourcebias.core.protocols import Encoder, Retriever
+from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.measure.texts import main_language
-from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
+from rag_sourcebias.retrieval.application import application_spec
+from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, query_vectors
 from rag_sourcebias.retrieval.findings import RetrievalCode
+from rag_sourcebias.retrieval.rerank import retriever_factory
 
 if TYPE_CHECKING:
-    from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity
+    from rag_sourcebias.retrieval.cache import DocumentVectors
 
 # Ties broken blindly to the source.
 # Documents with equal scores are common in paired corpora (a rewrite may be a copy), and corpora
@@ -51,17 +55,6 @@ TIE_SEED = 20240825
 def tie_order(n_docs: int) -> npt.NDArray[np.uint64]:
     """Return the priority of each document among ties, highest first; shape ``(n_docs,)``."""
     return np.random.default_rng(TIE_SEED).permutation(n_docs).astype(np.uint64)
-
-
-def require_depth(depth: int) -> None:
-    """Refuse a depth below 1.
-
-    Raises
-    ------
-    DataError
-        If ``depth`` is below 1.
-    """
-    require_at_least(1, depth=depth)
 
 
 def sort_keys(scores: Float32Array, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -183,7 +176,7 @@ def best_documents(queries: Float32Array, parts: Iterable[Part], *, depth: int) 
     DataError
         If a product is beyond float32, or ``depth`` is below 1.
     """
-    require_depth(depth)
+    require_at_least(1, depth=depth)
     found = Best.none(len(queries))
     lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
     for part in parts:
@@ -422,7 +415,7 @@ class BM25Retriever:
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``depth`` documents for each query that share a word with it."""
-        require_depth(depth)
+        require_at_least(1, depth=depth)
         priority = tie_order(len(self.doc_ids))
         found = [np.empty(0, np.int64)]
         values = [np.empty(0, np.float32)]
@@ -697,3 +690,135 @@ def version_scores(
     for row, codes in enumerate(retriever.word_codes(flat)):
         scores[row] = np.asarray(retriever.index.get_scores_from_ids(codes))[wanted[row]]
     return scores.reshape(len(queries), len(queries[0]), -1)
+
+
+# Retrievers from their names.
+# ``kind[:model][,option=value…]``, for example ``bm25``, ``bm25:k1=0.9,b=0.4``, ``bm25:paper``,
+# ``dense:all-MiniLM-L6-v2``, ``chroma:all-MiniLM-L6-v2,path=store,ef_search=200``.
+
+
+ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
+_BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSpec:
+    """A specification taken apart."""
+
+    kind: str
+    model: str
+    options: dict[str, str]
+
+
+def parse_spec(text: str) -> ParsedSpec:
+    """Take ``kind[:model][,option=value…]`` apart.
+
+    Examples
+    --------
+    >>> parse_spec("dense:all-MiniLM-L6-v2,dtype=bfloat16")
+    ParsedSpec(kind='dense', model='all-MiniLM-L6-v2', options={'dtype': 'bfloat16'})
+    """
+    kind, _, rest = text.strip().partition(":")
+    model, options = "", {}
+    for i, part in enumerate(p.strip() for p in rest.split(",") if p.strip()):
+        key, equals, value = part.partition("=")
+        if equals and key.isidentifier():
+            options[key] = value
+        elif i == 0:
+            model = part
+        else:
+            raise DataError(
+                f"retriever {text!r}: cannot read {part!r}; write options as name=value, "
+                "separated by commas"
+            )
+    if not kind:
+        raise DataError(f"retriever {text!r} has no kind; write for example bm25 or dense:<model>")
+    return ParsedSpec(kind, model, options)
+
+
+def similarity_of(options: dict[str, str]) -> Similarity:
+    """Take the option ``similarity`` out: cosine where it is not given."""
+    value = options.pop("similarity", "cosine")
+    require_one_of("similarity", value, get_args(Similarity))
+    return cast("Similarity", value)
+
+
+def number(options: Mapping[str, str], key: str) -> float:
+    """Return an option that is a number."""
+    try:
+        return float(options[key])
+    except ValueError:
+        raise DataError(f"option {key}={options[key]!r} is not a number") from None
+
+
+@dataclass(slots=True)
+class NamedRetrievers(ABC):
+    """Build retrievers from their names; a subclass knows the encoders that names stand for.
+
+    Parameters
+    ----------
+    cache : Path
+        Folder of the embedding and score caches.
+    progress : callable
+        Told ``(done, total)`` while texts are encoded or scored.
+    id_key : str or None
+        Where the id stands in the metadata of what an application returns.
+    """
+
+    cache: Path
+    progress: Callable[[int, int], None]
+    id_key: str | None = None
+
+    @abstractmethod
+    def encoder_of(self, spec: ParsedSpec) -> Encoder:
+        """Build the encoder of a specification."""
+
+    def retriever(self, text: str) -> RetrieverSpec:
+        """Build the retriever that ``text`` names."""
+        if text.startswith("app:"):
+            application = application_spec(text, id_key=self.id_key)
+            application.progress = self.progress
+            return application
+        spec = parse_spec(text)
+        if spec.kind == "bm25":
+            return _bm25(spec)
+        # Before loading a model, so that an unknown kind fails at once.
+        factory = None if spec.kind == "dense" else retriever_factory(spec.kind)
+        if not spec.model:
+            raise DataError(
+                f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
+                f"{spec.kind}:all-MiniLM-L6-v2"
+            )
+        rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
+        if factory is None:
+            if unknown := rest.keys() - {"similarity"}:
+                raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
+            similarity = similarity_of(rest)
+            return DenseSpec(
+                self.encoder_of(spec),
+                name=f"dense:{spec.model}",
+                similarity=similarity,
+                progress=self.progress,
+            )
+        return factory(self.encoder_of(spec), **rest)
+
+
+def _bm25(spec: ParsedSpec) -> RetrieverSpec:
+    if unknown := spec.options.keys() - set(_BM25_OPTIONS):
+        raise _unknown(spec, unknown, _BM25_OPTIONS)
+    if spec.model == "paper":
+        return BM25Spec.paper()
+    if spec.model:
+        raise DataError(f"bm25:{spec.model} is unknown; there are bm25 and bm25:paper")
+    numbers = {k: number(spec.options, k) for k in ("k1", "b") if k in spec.options}
+    words = {
+        k: None if v in ("none", "") else v for k, v in spec.options.items() if k not in numbers
+    }
+    return BM25Spec(**numbers, **words)  # type: ignore[arg-type]
+
+
+def _unknown(spec: ParsedSpec, options: set[str], known: tuple[str, ...]) -> DataError:
+    return DataError(
+        f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
+        f"{', '.join(known)}"
+    )

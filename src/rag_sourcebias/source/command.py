@@ -19,15 +19,14 @@ from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.intake.verified import Verification, read_verification
-from rag_sourcebias.neural.named import (
+from rag_sourcebias.neural.named import SpecBuilder, batched_encoder
+from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
+from rag_sourcebias.retrieval.search import (
+    DEFAULT_RETRIEVER,
     ENCODER_OPTIONS,
-    SpecBuilder,
-    batched_encoder,
     parse_spec,
     similarity_of,
 )
-from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
-from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 from rag_sourcebias.retrieval.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports
