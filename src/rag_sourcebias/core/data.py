@@ -78,11 +78,11 @@ def _encode(values: Iterable[str | None]) -> tuple[tuple[str, ...], CodeArray]:
 def coded(ids: Iterable[str]) -> tuple[tuple[str, ...], CodeArray]:
     """Return different ids, in the order in which they come first, and the number of each."""
     every = list(ids)
+    if _all_differ(every[:MANY_IDS]) and _all_differ(every):
+        return tuple(every), np.arange(len(every), dtype=np.int32)
     texts = in_arrow(every)
     if texts is not None:
         encoded = texts[0].dictionary_encode()
-        if len(encoded.dictionary) == len(every):
-            return tuple(every), np.arange(len(every), dtype=np.int32)
         return tuple(encoded.dictionary.to_pylist()), encoded.indices.to_numpy()
     names = tuple(dict.fromkeys(every))
     code_of = dict(zip(names, range(len(names)), strict=True))
@@ -106,6 +106,10 @@ def in_arrow(ids: Sequence[str], *others: Sequence[str]) -> list[Any] | None:
         return [pa.array(texts, pa.large_string()) for texts in (ids, *others)]
     except (ImportError, ValueError):
         return None
+
+
+def _all_differ(ids: Sequence[str]) -> bool:
+    return len(set(ids)) == len(ids)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,9 +183,9 @@ class TagTable:
     @classmethod
     def from_sources(cls, sources: Mapping[str, str | None]) -> TagTable:
         """Build a table from the source of each document, where nothing else is known of it."""
-        if "" in sources.values():
-            raise DataError("source tag is an empty string; use None for an unknown source")
         names, codes = _encode(sources.values())
+        if "" in names:
+            raise DataError("source tag is an empty string; use None for an unknown source")
         unknown = np.full(len(codes), -1, np.int32)
         return cls(
             doc_ids=tuple(sources),
@@ -391,17 +395,42 @@ class RankedList:
 
 def _by_score(queries: IntArray, scores: FloatArray) -> IntArray:
     """Return rows by query, then by descending score; equal scores keep their order."""
+    lists = _side_by_side(queries, -scores, np.inf)
+    if lists is None:
+        return np.lexsort((-scores, queries))
+    keys, inside = lists
+    lengths = inside.sum(axis=1)
+    firsts = np.cumsum(lengths) - lengths
+    order = np.argsort(keys, axis=1, kind="stable") + firsts[:, None]
+    return order[inside]  # what fills a list up is sorted to its end
+
+
+def _holds_twice(queries: IntArray, docs: IntArray) -> bool:
+    """Whether a query holds a document twice."""
+    lists = _side_by_side(queries, docs, -1)
+    if lists is None:
+        keys = np.sort(queries * (int(docs.max(initial=0)) + 1) + docs)
+    else:
+        keys = np.sort(lists[0], axis=1)
+    return bool(np.any((keys[..., 1:] == keys[..., :-1]) & (keys[..., 1:] >= 0)))
+
+
+def _side_by_side(
+    queries: IntArray, values: npt.NDArray[Any], fill: float
+) -> tuple[npt.NDArray[Any], BoolArray] | None:
+    """Return values as one row per query, filled up, and where they are values.
+
+    None where entries are not in the order of the queries, or lists differ much in length. Many
+    short sorts take a fraction of the time of a long one.
+    """
     lengths = np.bincount(queries)
     widest = int(lengths.max(initial=0))
     if np.any(np.diff(queries) < 0) or len(lengths) * widest > 2 * len(queries):
-        return np.lexsort((-scores, queries))
-    # lists of about the same length: many short sorts take a third of the time of a long one
-    firsts = np.cumsum(lengths) - lengths
-    keys = np.full((len(lengths), widest), np.inf)
-    keys[queries, np.arange(len(queries)) - firsts[queries]] = -scores
-    order = np.argsort(keys, axis=1, kind="stable") + firsts[:, None]
-    inside = np.arange(widest) < lengths[:, None]  # what fills a list up is sorted to its end
-    return order[inside]
+        return None
+    inside = np.arange(widest) < lengths[:, None]
+    rows = np.full(inside.shape, fill, dtype=values.dtype)
+    rows[inside] = values
+    return rows, inside
 
 
 class RunCode(Code, home="run"):
@@ -512,10 +541,9 @@ class Run:
             if sort_by_score and values is not None
             else np.argsort(queries, kind="stable")
         )
-        key = (queries * max(len(doc_ids), 1) + docs)[order]
-        repeated = np.zeros(len(key), dtype=bool)
-        sorted_key = np.sort(key)
-        if np.any(sorted_key[1:] == sorted_key[:-1]):  # seldom: sorting numbers is quicker
+        repeated = np.zeros(len(order), dtype=bool)
+        if _holds_twice(queries, docs):
+            key = (queries * max(len(doc_ids), 1) + docs)[order]
             by_key = np.argsort(key, kind="stable")
             repeated[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
         kept = order[~repeated]
@@ -655,9 +683,29 @@ class Qrels:
     def from_rows(cls, rows: Iterable[tuple[str, str, int]]) -> Qrels:
         """Build qrels from ``(query_id, doc_id, grade)`` rows."""
         judged = list(rows)
-        query_ids, query_codes = coded(query_id for query_id, _, _ in judged)
-        doc_ids, doc_codes = coded(doc_id for _, doc_id, _ in judged)
-        grades = np.array([grade for _, _, grade in judged], dtype=np.int32)
+        return cls._from_columns(
+            (query_id for query_id, _, _ in judged),
+            (doc_id for _, doc_id, _ in judged),
+            (grade for _, _, grade in judged),
+        )
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Mapping[str, int]]) -> Qrels:
+        """Build qrels from ``{query_id: {doc_id: grade}}``."""
+        rows = list(mapping.values())
+        return cls._from_columns(
+            chain.from_iterable(map(repeat, mapping, map(len, rows))),
+            chain.from_iterable(rows),
+            chain.from_iterable(row.values() for row in rows),
+        )
+
+    @classmethod
+    def _from_columns(
+        cls, queries: Iterable[str], docs: Iterable[str], values: Iterable[int]
+    ) -> Qrels:
+        query_ids, query_codes = coded(queries)
+        doc_ids, doc_codes = coded(docs)
+        grades = np.array(list(values), dtype=np.int32)
         return cls(
             query_ids=query_ids,
             doc_ids=doc_ids,
@@ -666,11 +714,6 @@ class Qrels:
             grades=np.maximum(grades, 0),
             n_negative=int(np.count_nonzero(grades < 0)),
         )
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Mapping[str, int]]) -> Qrels:
-        """Build qrels from ``{query_id: {doc_id: grade}}``."""
-        return cls.from_rows((q, d, g) for q, row in mapping.items() for d, g in row.items())
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self):,} judgments of {len(self.query_ids):,} queries>"

@@ -76,7 +76,7 @@ def _joined(run: Run, qrels: Qrels, ties: Ties) -> Hits:
     wanted, grades = wanted[order], qrels.grades[relevant][order]
 
     query = np.repeat(places_of(run.query_ids, qrels.query_ids), np.diff(run.offsets))
-    doc = places_of(run.doc_ids, qrels.doc_ids)[run.doc_codes]
+    doc = _judged_places(run.doc_ids, qrels)[run.doc_codes]
     entries = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
     place = _place(query[entries], doc[entries], n_docs, wanted)
     entries, place = entries[place >= 0], place[place >= 0]
@@ -128,6 +128,18 @@ def places_of(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
         return places.astype(np.int64)
     get = dict(zip(vocabulary, range(len(vocabulary)), strict=True)).get
     return np.fromiter(map(get, names, repeat(-1)), dtype=np.int64, count=len(names))
+
+
+# What was looked up last among the documents of judgments: runs and tags often have the same.
+_PLACES: WeakKeyDictionary[Qrels, tuple[tuple[str, ...], IntArray]] = WeakKeyDictionary()
+
+
+def _judged_places(names: tuple[str, ...], qrels: Qrels) -> IntArray:
+    """Return the place of each name among the judged documents, -1 where it is not there."""
+    known = _PLACES.get(qrels)
+    if known is None or known[0] != names:
+        known = _PLACES[qrels] = names, places_of(names, qrels.doc_ids)
+    return known[1]
 
 
 def rank_span(
@@ -495,7 +507,7 @@ def _source_codes_of(qrels: Qrels, tags: TagTable) -> IntArray:
     known = _LOOKED_UP.setdefault(tags, WeakKeyDictionary()).setdefault(qrels, {})
     if "sources" not in known:
         # of a corpus few documents are judged: a table of these is quicker than one of all
-        place = places_of(tags.doc_ids, qrels.doc_ids)
+        place = _judged_places(tags.doc_ids, qrels)
         known["sources"] = np.full(len(qrels.doc_ids), -1, dtype=np.int64)
         known["sources"][place[place >= 0]] = tags.source_codes[place >= 0]
     codes: IntArray = known["sources"]
