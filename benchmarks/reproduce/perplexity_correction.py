@@ -19,8 +19,8 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import t_quantile
 
 _MIN_QUERIES = 10
 _MIN_F = 10.0  # Staiger & Stock (1997): below it the instrument is weak

@@ -109,7 +109,7 @@ def child(code: str, *arguments: object) -> dict:
 BOOTSTRAP = """
 import json, sys, time, tracemalloc
 import numpy as np
-from rag_sourcebias.infer.decide import bootstrap_means
+from rag_sourcebias.infer.means import bootstrap_means
 n, resamples = map(int, sys.argv[1:])
 columns = np.random.default_rng(0).random((n, 2))
 bootstrap_means(columns[:10], resamples=10, rng=0)

@@ -16,7 +16,7 @@ from counting import study
 from rates import row
 from worlds import WORLDS, World
 
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.measure.relevance import chance_scores, exposure, source_codes_for
 from rag_sourcebias.source.audit import measure_source_bias, merge_llms
 from rag_sourcebias.source.findings import AuditConfig

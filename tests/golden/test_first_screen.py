@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rendering import FOLDER, NAMES
 
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report import render
 from rag_sourcebias.source.page import SkewReport

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.decide import adjust_p_values, bootstrap_means
 from rag_sourcebias.infer.means import (
+    adjust_p_values,
+    bootstrap_means,
     bootstrap_relative_delta,
     clustered_difference,
     clustered_mean,

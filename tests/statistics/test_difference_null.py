@@ -7,8 +7,7 @@ import pytest
 from scipy.special import ndtr
 from simulation import acceptable, at_one, with_ties
 
-from rag_sourcebias.infer.decide import adjust_p_values
-from rag_sourcebias.infer.means import difference_test
+from rag_sourcebias.infer.means import adjust_p_values, difference_test
 
 pytestmark = pytest.mark.slow
 RUNS = 2000

@@ -18,7 +18,7 @@ from rates import missed
 from source import audit, counts, rows
 from worlds import WORLDS
 
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.source.audit import measure_source_bias
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.infer.decide import bootstrap_means
+from rag_sourcebias.infer.means import bootstrap_means
 from rag_sourcebias.style.measure import rank_versions, unfairness, unfairness_score
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))

@@ -8,8 +8,8 @@ from scipy.stats import t
 from simulation import acceptable
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import SkewCode, queries_for_verdict, skew_code
 
 pytestmark = pytest.mark.slow
 RUNS, MARGIN, SD = 800, 5.0, 75.0  # 75 points a query are those of NDCG@5 on 80 questions

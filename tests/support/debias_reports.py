@@ -22,7 +22,7 @@ from rag_sourcebias.debias.data import (
 )
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.search import debias_curve
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.measure.texts import DataSummary
 
 CONFIG = DebiasConfig(resamples=2000)

@@ -57,16 +57,17 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.infer.decide import (
+from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import (
     bootstrap_means,
+    clustered_difference,
+    clustered_mean,
     crossing,
     expit,
     normal_quantile,
     queries_to_tell,
     t_quantile,
 )
-from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_difference, clustered_mean
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.measure.texts import installed_statistics, missing_statistics, word_counts
 

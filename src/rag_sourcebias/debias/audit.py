@@ -26,7 +26,6 @@ from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.methods import method_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
-from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.equivalence import (
     NoninferiorityTest,
     delta_change_interval,
@@ -35,9 +34,13 @@ from rag_sourcebias.infer.equivalence import (
 )
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    SkewCode,
+    adjust_p_values,
     clustered_difference,
     difference_test,
+    queries_for_verdict,
     relative_delta_interval,
+    skew_code,
 )
 from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
 from rag_sourcebias.measure.texts import data_warnings, summarise_dataset

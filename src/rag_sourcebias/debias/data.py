@@ -13,8 +13,8 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, SettingError, require_one_of, setting
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.training import TrainingHistory
-from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.measure.texts import DataSummary
 
 _T = TypeVar("_T")

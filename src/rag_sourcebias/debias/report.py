@@ -46,7 +46,7 @@ from rag_sourcebias.debias.words import (
     verdicts,
     weight_text,
 )
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.report import document as doc
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy

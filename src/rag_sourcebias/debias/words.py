@@ -18,7 +18,7 @@ from rag_sourcebias.debias.data import (
     QualityChange,
     SkewChange,
 )
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.report.document import First, FirstRow
 from rag_sourcebias.report.legacy import (
     called,

@@ -21,8 +21,8 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.data import PAIRS_HELD, SpectrumComparison, VectorMap
-from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import t_quantile
 
 # Vectors of pairs, checked.
 

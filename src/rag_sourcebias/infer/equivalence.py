@@ -11,9 +11,15 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import coin_flips, normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import BoundedRatio, ScorePair, clustered_mean
+from rag_sourcebias.infer.means import (
+    BoundedRatio,
+    ScorePair,
+    clustered_mean,
+    coin_flips,
+    normal_quantile,
+    t_quantile,
+)
 
 # Has quality fallen by less than a margin, over queries and training seeds.
 # Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed, and both are

@@ -19,14 +19,15 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import beta_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    beta_quantile,
     bootstrap_interval,
     group_codes,
     spread_values,
     t_around,
     t_interval,
+    t_quantile,
     wilson_ends,
 )
 from rag_sourcebias.infer.samples import (

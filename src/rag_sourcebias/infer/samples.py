@@ -13,8 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, require_one_of
-from rag_sourcebias.infer.decide import adjust_p_values
-from rag_sourcebias.infer.means import as_values, group_codes, has_spread
+from rag_sourcebias.infer.means import adjust_p_values, as_values, group_codes, has_spread
 
 # What every interval takes: values, a target, and how the labelled items were drawn.
 

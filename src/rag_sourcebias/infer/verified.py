@@ -17,9 +17,13 @@ import numpy as np
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, Run
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import multiway_variance, require_clusters
+from rag_sourcebias.infer.means import (
+    multiway_variance,
+    normal_quantile,
+    require_clusters,
+    t_quantile,
+)
 from rag_sourcebias.infer.samples import inclusion_probabilities
 from rag_sourcebias.intake.verified import Verification, side
 from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join

@@ -20,7 +20,6 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
-from rag_sourcebias.infer.decide import normal_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
@@ -33,6 +32,7 @@ from rag_sourcebias.infer.judged import (
     mean_interval,
     unpaired_difference_interval,
 )
+from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.infer.samples import (
     check_items,
     check_random_labels,

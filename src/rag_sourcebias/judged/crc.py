@@ -20,8 +20,8 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import resampled_counts
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import resampled_counts
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.intake.belong import require_meeting
 from rag_sourcebias.measure.relevance import rank_of_labels

@@ -23,23 +23,21 @@ from rag_sourcebias.core.errors import (
     if_enough,
 )
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import (
-    adjust_p_values,
-    expit,
-    resampled_counts,
-    t_p_value,
-    t_quantile,
-)
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    adjust_p_values,
     clustered_difference,
     clustered_mean,
     difference_test,
+    expit,
     group_codes,
     mean_of_alike,
     mid_ranks,
     others_below,
+    resampled_counts,
     t_around,
+    t_p_value,
+    t_quantile,
 )
 from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation
 from rag_sourcebias.intake.files import PathLike, read_fitted, write_fitted

@@ -21,7 +21,6 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import (
     JUDGED_SCORE_ITEMS,
@@ -30,7 +29,7 @@ from rag_sourcebias.infer.judged import (
     choose_form,
     mean_interval,
 )
-from rag_sourcebias.infer.means import t_around, wilson_ends
+from rag_sourcebias.infer.means import normal_quantile, t_around, t_quantile, wilson_ends
 from rag_sourcebias.infer.samples import (
     _WHOLE,
     JudgedSample,

@@ -16,7 +16,7 @@ from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import FloatArray, TagTable
 from rag_sourcebias.core.errors import DataError, check_level, require_at_least, require_one_of
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.infer.decide import normal_quantile
+from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality
 from rag_sourcebias.measure.relevance import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Measure, label_names, short_text

@@ -10,9 +10,8 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, as_generator, check_level
-from rag_sourcebias.infer.decide import bootstrap_means
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import bootstrap_intervals, wilson_interval
+from rag_sourcebias.infer.means import bootstrap_intervals, bootstrap_means, wilson_interval
 from rag_sourcebias.intake.files import PathLike, read_json, sound
 from rag_sourcebias.intake.tables import read_table
 from rag_sourcebias.pairs.annotate import (

@@ -24,9 +24,8 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.equivalence import EquivalenceTest, equivalence_test
-from rag_sourcebias.infer.means import clustered_difference, difference_test
+from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
 from rag_sourcebias.measure.relevance import score_run
 from rag_sourcebias.measure.texts import require_sources, summarise_dataset
 from rag_sourcebias.pairs.checks import check_pairs

@@ -26,28 +26,26 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
-from rag_sourcebias.infer.decide import (
-    SkewCode,
-    adjust_p_values,
-    expit,
-    queries_for_verdict,
-    skew_code,
-    t_quantile,
-)
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     MIN_CLUSTERS,
     BoundedRatio,
     Dependence,
+    SkewCode,
+    adjust_p_values,
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
     design_effect,
     difference_test,
+    expit,
     group_codes,
     independent_share,
     published_delta,
+    queries_for_verdict,
     require_clusters,
+    skew_code,
+    t_quantile,
 )
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (

@@ -10,8 +10,8 @@ import numpy as np
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import normal_quantile, t_quantile
 from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.page import SkewReport
 

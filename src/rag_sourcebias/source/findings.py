@@ -29,7 +29,7 @@ from rag_sourcebias.core.finding import (
     data_argument,
     short_names,
 )
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.intake.belong import what_lacks
 from rag_sourcebias.measure.relevance import SourceScores, check_cutoffs

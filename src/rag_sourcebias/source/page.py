@@ -23,7 +23,7 @@ from rag_sourcebias.core.finding import (
     shorten,
     split_measure,
 )
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.document import (

@@ -27,20 +27,18 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.infer.decide import (
-    adjust_p_values,
-    crossing,
-    dirichlet_sums,
-    normal_quantile,
-    t_quantile,
-)
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    adjust_p_values,
     bootstrap_intervals,
     clustered_difference,
     clustered_mean,
+    crossing,
     difference_test,
+    dirichlet_sums,
+    normal_quantile,
     published_delta,
+    t_quantile,
 )
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure.relevance import SourceScores, group_scores, rank_span, score_run
@@ -308,7 +306,7 @@ def style_matrix_intervals(
     Notes
     -----
     An average rank is a mean of bounded values: its ends are Gaffke's, with one query more at the
-    last or at the first place (:func:`~rag_sourcebias.infer.decide.dirichlet_sums`).
+    last or at the first place (:func:`~rag_sourcebias.infer.means.dirichlet_sums`).
 
     Noise can only raise unfairness, so that resampled values lie above the truth. Its ends are
     those of a test instead: average ranks that deviate in the seen direction by t are kept if the

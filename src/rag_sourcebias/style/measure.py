@@ -12,16 +12,16 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, if_enough
-from rag_sourcebias.infer.decide import (
+from rag_sourcebias.infer.means import (
     Correction,
     adjust_p_values,
     box_degrees,
+    clustered_mean,
     coin_flips,
     dirichlet_sums,
     normal_quantile,
     queries_to_tell,
 )
-from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.style.data import FriedmanTest, RankPair, StyleCode, StyleFinding, Unfairness
 
 _EXACT_LIMIT = 14  # 2^14 sign patterns are enumerated rather than drawn

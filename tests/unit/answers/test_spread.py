@@ -10,7 +10,7 @@ from scipy import stats
 
 from rag_sourcebias.answers.audit import spread_interval
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.decide import crossing
+from rag_sourcebias.infer.means import crossing
 
 
 def draws(seed, means, n=200):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.decide import t_quantile
+from rag_sourcebias.infer.means import t_quantile
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "reproduce"))
 correction = importlib.import_module("perplexity_correction")

@@ -25,7 +25,6 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.equivalence import (
     delta_change_interval,
     delta_change_test,
@@ -33,6 +32,7 @@ from rag_sourcebias.infer.equivalence import (
 )
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    adjust_p_values,
     clustered_difference,
     difference_test,
     relative_delta_interval,

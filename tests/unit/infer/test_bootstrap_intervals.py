@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.infer.decide import bootstrap_means
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import bootstrap_interval, bootstrap_intervals
+from rag_sourcebias.infer.means import bootstrap_interval, bootstrap_intervals, bootstrap_means
 
 
 @pytest.mark.parametrize("n", [8, 30, 400])

@@ -28,7 +28,7 @@ def parts(truth, judge, n=40):
 
 def test_difference_is_regression_on_the_judges_difference():
     """Estimate by least squares; variance by leaving items out, plus that of the pool."""
-    from rag_sourcebias.infer.decide import t_quantile
+    from rag_sourcebias.infer.means import t_quantile
 
     truth, judge = two_systems(3, n=15)
     y, f, pool = (values[:, 0] - values[:, 1] for values in parts(truth, judge, 15))
@@ -56,7 +56,7 @@ def test_difference_is_regression_on_the_judges_difference():
 
 def ends(gaps, rank, *items):
     """Ends by HC2 (times a factor) averaged with pseudo-items, by their number and difference."""
-    from rag_sourcebias.infer.decide import t_quantile
+    from rag_sourcebias.infer.means import t_quantile
 
     n = len(gaps)
     residuals = (gaps - gaps.mean()) / np.sqrt(1 - 1 / n)
@@ -133,8 +133,8 @@ def test_labels_that_all_agree_leave_a_width_while_an_item_is_unlabelled(scale):
 
 def test_relative_delta_ends_solve_fiellers_equation():
     """At each end the contrast a − ρb is exactly t standard errors from 0."""
-    from rag_sourcebias.infer.decide import t_quantile
     from rag_sourcebias.infer.judged import fit_regression
+    from rag_sourcebias.infer.means import t_quantile
     from rag_sourcebias.infer.samples import JudgedSample
 
     truth, judge = two_systems(9)

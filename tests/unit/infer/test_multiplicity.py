@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.means import adjust_p_values
 
 
 def holm(p):

@@ -67,7 +67,7 @@ def test_paper_mode_is_equations_8_to_11():
     ],
 )
 def test_variance_by_target(target, expected):
-    from rag_sourcebias.infer.decide import t_quantile
+    from rag_sourcebias.infer.means import t_quantile
 
     y, yhat, pool = sample(9)
     found = ppi_interval(y, yhat, pool, lam=0.6, target=target)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, as_generator, check_level
-from rag_sourcebias.infer.decide import beta_quantile, normal_quantile, t_quantile
+from rag_sourcebias.infer.means import beta_quantile, normal_quantile, t_quantile
 
 
 @pytest.mark.parametrize("p", [0.001, 0.025, 0.5, 0.975, 0.9995])

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.decide import bootstrap_means, dirichlet_sums
-from rag_sourcebias.infer.means import bootstrap_relative_delta
+from rag_sourcebias.infer.means import bootstrap_means, bootstrap_relative_delta, dirichlet_sums
 
 
 class TestBootstrap:

@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize, stats
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, queries_to_tell, skew_code
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import SkewCode, queries_for_verdict, queries_to_tell, skew_code
 
 
 def interval(lower, upper, *, n=80, level=0.95):

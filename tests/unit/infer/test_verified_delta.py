@@ -12,8 +12,8 @@ from scipy import stats
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import queries_for_verdict
 from rag_sourcebias.infer.verified import (
     draw_chances,
     draw_rows,

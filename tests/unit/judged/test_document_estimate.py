@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import t_quantile
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.plan import design_document_sample, document_interval
 

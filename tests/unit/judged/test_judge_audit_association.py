@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.decide import resampled_counts
+from rag_sourcebias.infer.means import resampled_counts
 from rag_sourcebias.judged.judge_audit import (
     _linearised,
     auc_interval,

@@ -9,9 +9,9 @@ from scipy.stats import binom, hypergeom
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.decide import normal_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import compare_systems, mean_interval, unpaired_difference_interval
+from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.infer.samples import how_drawn, residual_share
 from rag_sourcebias.judged.audit import (
     JudgedValues,

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import skew
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.judged import mean_interval
+from rag_sourcebias.infer.means import normal_quantile, t_quantile
 from rag_sourcebias.infer.samples import residual_share
 from rag_sourcebias.judged.plan import plan_item_labels
 

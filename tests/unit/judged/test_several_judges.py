@@ -10,8 +10,8 @@ import pytest
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import LabelDistributions, Qrels, Run
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.judged import fit_regression, mean_interval
+from rag_sourcebias.infer.means import t_quantile
 from rag_sourcebias.infer.samples import JudgedSample, combine_judges
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.crc import JudgedRanking, measure_bounds

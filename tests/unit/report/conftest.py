@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import queries_for_verdict
 from rag_sourcebias.intake.belong import BelongCode
 from rag_sourcebias.measure.relevance import SourceScores
 from rag_sourcebias.measure.texts import DataCode, DataSummary

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.source.findings import (
     AuditConfig,
     SoleCorpusCheck,

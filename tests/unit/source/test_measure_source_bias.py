@@ -7,8 +7,12 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.infer.decide import SkewCode, adjust_p_values
-from rag_sourcebias.infer.means import clustered_mean, relative_delta_interval
+from rag_sourcebias.infer.means import (
+    SkewCode,
+    adjust_p_values,
+    clustered_mean,
+    relative_delta_interval,
+)
 from rag_sourcebias.intake.belong import BelongCode
 from rag_sourcebias.measure.relevance import relative_delta, source_scores
 from rag_sourcebias.measure.texts import DataCode

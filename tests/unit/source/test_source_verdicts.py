@@ -11,8 +11,8 @@ from scipy import stats
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import SkewCode, queries_for_verdict
 from rag_sourcebias.source.audit import corrected_config, measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig, SourceCode
 from rag_sourcebias.source.page import SkewReport

@@ -11,7 +11,7 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.measure.relevance import relative_delta
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.style.audit import audit_style, measure_style_bias

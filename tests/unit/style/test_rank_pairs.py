@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.style.measure import compare_ranks
 
 NAMES = ("human", "0", "1", "2")

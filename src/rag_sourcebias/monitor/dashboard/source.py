@@ -19,7 +19,7 @@ import numpy.typing as npt
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.decide import normal_quantile
+from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.monitor.data import OTHER, Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (

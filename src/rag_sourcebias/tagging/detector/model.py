@@ -20,7 +20,7 @@ from rag_sourcebias.core.errors import (
     check_source,
     require_one_of,
 )
-from rag_sourcebias.infer.decide import beta_quantile
+from rag_sourcebias.infer.means import beta_quantile
 from rag_sourcebias.tagging.detector.features import Features, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
 
