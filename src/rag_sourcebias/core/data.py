@@ -401,7 +401,7 @@ def _by_score(queries: IntArray, scores: FloatArray) -> IntArray:
     keys, inside = lists
     lengths = inside.sum(axis=1)
     firsts = np.cumsum(lengths) - lengths
-    order = np.argsort(keys, axis=1, kind="stable") + firsts[:, None]
+    order: IntArray = np.argsort(keys, axis=1, kind="stable") + firsts[:, None]
     return order[inside]  # what fills a list up is sorted to its end
 
 

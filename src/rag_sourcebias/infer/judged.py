@@ -24,6 +24,7 @@ from rag_sourcebias.infer.means import (
     beta_quantile,
     bootstrap_interval,
     group_codes,
+    has_spread,
     spread_values,
     t_around,
     t_interval,
@@ -36,7 +37,6 @@ from rag_sourcebias.infer.samples import (
     Target,
     check_target,
     combine_judges,
-    has_spread,
     judge_correlation,
 )
 

@@ -29,11 +29,16 @@ from rag_sourcebias.infer.judged import (
     choose_form,
     mean_interval,
 )
-from rag_sourcebias.infer.means import normal_quantile, t_around, t_quantile, wilson_ends
+from rag_sourcebias.infer.means import (
+    has_spread,
+    normal_quantile,
+    t_around,
+    t_quantile,
+    wilson_ends,
+)
 from rag_sourcebias.infer.samples import (
     _WHOLE,
     JudgedSample,
-    has_spread,
     inclusion_probabilities,
     is_constant,
     judge_correlation,
