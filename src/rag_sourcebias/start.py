@@ -56,7 +56,7 @@ class Guess:
     ----------
     what : str
     command : tuple of str
-        Without the program's name.
+        Without the program's name; empty where a part of it is not known.
     lacks : str
         Why the command cannot be run as it stands; empty where it can.
     """
@@ -153,6 +153,9 @@ def _run(
 ) -> None:
     """Say what was found, and run its command in this process, through the program's main."""
     say(f"{path}: {found.what}")
+    if not found.command:
+        say(found.lacks)
+        return
     command = [*found.command]
     if report is not None:
         command += ["--report", str(report)]
@@ -184,7 +187,7 @@ def _list() -> None:
         for entry in list_datasets()
     ]
     say(rows(listed, _WIDTH))
-    say("\nOn your own data: rag-sourcebias start PATH")
+    say("\nOn your own data: name a file, folder, store or log after start")
 
 
 # What shows itself: reports, stores and logs.
@@ -226,7 +229,8 @@ def _show_log(log: Path, json: str | None) -> None:
         return
     for line in log_lines(found):
         say(line)
-    say(f"next: rag-sourcebias monitor replay {log}, or monitor serve {log}")
+    for verb in ("replay", "serve"):
+        say(f"next: rag-sourcebias monitor {verb} {shlex.quote(str(log))}")
 
 
 # What has a command.
@@ -334,13 +338,13 @@ def _of_corpus(path: Path, files: Sequence[tuple[str | None, Path]]) -> Guess:
 
 
 def _of_file(path: Path) -> Iterator[Guess]:
-    name = str(path)
     head = [line.split() for _, line in zip(range(3), _lines(path), strict=False)]
     if head and all(len(row) == _TREC_RUN and row[3].isdigit() for row in head):
         yield Guess(
             "a TREC run",
-            ("audit", "source", "--run", name, "--qrels", "QRELS", "--tags", "TAGS"),
-            "Name its judgments, and a table of doc_id and source.",
+            (),
+            "audit source --run takes it, with judgments (--qrels) and a table of doc_id and "
+            "source (--tags).",
         )
     yield from _of_table(path, _columns(path))
 
@@ -382,8 +386,8 @@ def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
     if _column(columns, "doc_id", name) and "source" in has:
         yield Guess(
             f"{what}: tags of documents",
-            ("audit", "source", "--run", "RUN", "--qrels", "QRELS", "--tags", name),
-            "Name the run and its judgments.",
+            (),
+            "audit source --tags takes it, with a run (--run) and judgments (--qrels).",
         )
     if {"text", "source"} <= has:
         yield Guess(
@@ -457,14 +461,13 @@ def _judged(
     if not judges:
         return Guess(
             f"{what}: human labels in {' and '.join(human)}",
-            ("interval", name, "--judge", "COLUMN"),
-            "Name the column of the judge: none holds numbers.",
+            (),
+            "interval takes it, with the column of the judge (--judge): none holds numbers.",
         ), None
     try:
         items = _readable(path, columns, judges, human)
     except DataError as error:
-        verb = "interval" if human else "labels"
-        return Guess(f"{what}: judged items that cannot be read", (verb, name), str(error)), None
+        return Guess(f"{what}: judged items that cannot be read", (), str(error)), None
     return _of_items(name, what, items, judges), items
 
 

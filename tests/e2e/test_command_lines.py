@@ -105,10 +105,14 @@ def next_commands(file: Path) -> set[str]:
     return {*lines(to_markdown(report)), *([first] if first.startswith("rag-sourcebias") else [])}
 
 
+# Before and after is the end; a few queries, or pairs nobody judged, lead to nothing that runs.
+NONE_FOLLOWS = ("debias", "style-few", "pairs-clean", "pairs-full")
+
+
 @pytest.mark.parametrize("file", REPORTS, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_the_commands_of_every_kind_of_report(file: Path) -> None:
     found = next_commands(file)
-    assert found or file.name.startswith("debias-empty"), file
+    assert found or file.name.startswith(NONE_FOLLOWS), file
     assert {line: why for line in found if (why := taken(line))} == {}
 
 
@@ -140,7 +144,7 @@ WORDINGS = [
 
 def test_the_commands_that_no_stored_report_has() -> None:
     found = {line: taken(line) for file in WORDINGS for line in written(file.read_text("utf-8"))}
-    assert len(found) > 12
+    assert len(found) > 11
     assert {line: why for line, why in found.items() if why} == {}
 
 

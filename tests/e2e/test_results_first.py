@@ -189,7 +189,7 @@ def test_ctrl_c_while_drawing_says_that_the_figures_are_complete(folder: Path, m
     monkeypatch.setitem(render._DRAW, "html", interrupted)
     code, _, told = inside(*COMMANDS["audit source"], "out", cwd=folder)
     assert code == 130
-    assert "interrupted: out/report.json is complete; 'rag-sourcebias start" in told
+    assert "interrupted: out/report.json is complete; for its pages: rag-sourcebias start" in told
     assert "no further result" not in told
     monkeypatch.undo()
     assert inside("start", "out/report.json", "--report", "out", cwd=folder)[0] == 0

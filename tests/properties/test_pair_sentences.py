@@ -385,7 +385,7 @@ RULES: dict[Code, Rule] = {
 #: Texts and names of the corpus, what a command is called with, and what stands beside its cells.
 NOT_COUNTED = {
     *(PairsCode.LEFTOVER, PairsCode.LANGUAGE, PairsCode.MORE_PAIRS),
-    *(PairsCode.NEXT_AUDIT, PairsCode.NEXT_REPAIR, PairsCode.NEXT_REWRITE),
+    *(PairsCode.NEXT_AUDIT, PairsCode.NEXT_REPAIR),
 }
 
 

@@ -20,7 +20,7 @@ from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import deliver, stages
-from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread, typed
 
 # Options of ``audit answers``, named once.
 
@@ -55,6 +55,7 @@ class Columns:
 
 @spread
 def answers(
+    ctx: typer.Context,
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -176,6 +177,7 @@ def answers(
                 text_statistics=text_statistics,
                 on_stage=progress.begin,
             )
+    found = replace(found, inputs=typed(ctx))
     deliver(found, report, texts=texts, table=table)
 
 

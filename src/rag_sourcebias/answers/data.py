@@ -505,6 +505,8 @@ class AnswerBiasResults(Stored):
     scorers : tuple of AnswerScorer
     text_statistics : tuple of TextStatistic
         Per system, against the reference; over answers people marked correct.
+    inputs : str
+        Answers and scores as the command takes them; empty where it cannot.
     """
 
     _versioned = ("answer report", ANSWER_SCHEMA_VERSION)
@@ -525,6 +527,7 @@ class AnswerBiasResults(Stored):
     attribution: str = ""
     warnings: tuple[str, ...] = ()
     kind: Literal["answers"] = "answers"
+    inputs: str = ""
 
     def scorer(self, name: str) -> AnswerScorer:
         """Return one scorer by name."""

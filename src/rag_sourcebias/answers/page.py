@@ -26,7 +26,7 @@ from rag_sourcebias.answers.data import (
     extremes,
 )
 from rag_sourcebias.answers.measure import SMALL, answer_finding
-from rag_sourcebias.core.finding import MISSING, Frame, Interval, data_argument, number, shorten
+from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, shorten
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
@@ -197,7 +197,7 @@ def first(report: AnswerBiasResults) -> First:
     clear = any(finding_of(s).style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT) for s in found)
     useless = [s.name for s in found if finding_of(s).use is AnswerUse.USELESS]
     doubts = (f"{join(useless)} cannot tell right from wrong answers.",) if useless else ()
-    command = f"rag-sourcebias audit answers {_again(report)}"
+    command = f"rag-sourcebias audit answers {report.inputs} --threshold 0.7"
     return First(
         answer=" ".join(_first_answer(report, s) for s in found),
         verdict=_first_verdict(one) if one else "",
@@ -205,25 +205,11 @@ def first(report: AnswerBiasResults) -> First:
         doubts=doubts,
         caption="Mean score" if rows else "",
         rows=rows,
-        next=next_step("Check a pass mark:", f"{command} --threshold 0.7")
-        if clear
-        else next_step("With more questions:", f"{command} --report report"),
+        next=next_step("Check a pass mark:", command) if clear and report.inputs else None,
     )
 
 
 _STANDINGS: dict[AnswerStyle, Standing] = {AnswerStyle.REWARDS: "other", AnswerStyle.ALIKE: "even"}
-
-
-def _again(report: AnswerBiasResults) -> str:
-    """Return the data and the scores as the command takes them."""
-    data = data_argument(report.name, "answers.csv")
-    if data == "--sample":
-        return data
-    options = [
-        f"--{'encoder' if s.settings else 'judge'} {data_argument(s.name, 'MODEL')}"
-        for s in report.scorers
-    ]
-    return " ".join([data, *options])
 
 
 def _first_answer(report: AnswerBiasResults, scorer: AnswerScorer) -> str:

@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import re
-import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -642,22 +641,10 @@ def telling(
     return np.array([*with_it[:MOST], *against[:AGAINST]], dtype=np.int64)
 
 
-# How names are written in sentences and in commands.
+# How names are written in sentences.
 
 
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
-_SAMPLES = ("crowdrag-rewrites", "EVOUNA sample")
-_PLAIN = frozenset(string.ascii_letters + string.digits + "-_./")  # needs no quotes in a shell
-
-
-def data_argument(name: str, stand_in: str = "my-data") -> str:
-    """Return data as a command takes them: the bundled sample, their own name, or a stand-in."""
-    if name in _SAMPLES:
-        return "--sample"
-    if name.partition("/")[0] == "outfox-essays":
-        return "--dataset outfox-essays"
-    is_file = "." in name or "." not in stand_in  # what Python was given is none
-    return name if name and is_file and not set(name) - _PLAIN else stand_in
 
 
 def source_name(source: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.finding import data_argument, number, short_names, shorten, source_name
+from rag_sourcebias.core.finding import number, short_names, shorten, source_name
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
@@ -28,7 +28,6 @@ from rag_sourcebias.report.legacy import (
     delta,
     estimate,
     join,
-    next_step,
     p_clause,
     roughly,
 )
@@ -458,13 +457,8 @@ def headline(report: DebiasResults) -> str:
 
 
 def first(report: DebiasResults) -> First:
-    """Return the first screen: who ranks higher before and after, the verdict, what is next."""
+    """Return the first screen: who ranks higher before and after, the verdict."""
     found = standings(report)
-    # as a folder of several splits is named
-    folder, _, split = report.datasets[0].data.name.partition("/")
-    again = (
-        f"rag-sourcebias audit source {data_argument(folder)}{f' --split {split}' * bool(split)}"
-    )
     best = found[0]
     shown = best.verdicts[:_NAMED]
     rows = tuple(row for v in shown for row in _before_and_after(v, several=len(shown) > 1))
@@ -476,9 +470,6 @@ def first(report: DebiasResults) -> First:
         doubts=_first_doubts(best),
         caption=f"Queries, before and after {called(best.system)}",
         rows=rows,
-        next=next_step(
-            "Try it on your own data:" if best.met else "Look at where it fails:", again
-        ),
     )
 
 

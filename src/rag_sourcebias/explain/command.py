@@ -1,6 +1,7 @@
 """``explain``: its options, cached language models, and the command itself."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,7 +20,7 @@ from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
 from rag_sourcebias.retrieval.cache import OfModel, VectorCache
 from rag_sourcebias.terminal.console import deliver, stages
-from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread, typed
 
 # Options of ``explain``, named once.
 
@@ -155,6 +156,7 @@ def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
 
 @spread
 def explain(
+    ctx: typer.Context,
     folder: Annotated[
         Path | None,
         typer.Argument(
@@ -249,4 +251,7 @@ def explain(
             on_stage=progress.begin,
             on_progress=progress.advance,
         )
+    found = replace(
+        found, inputs=typed(ctx, "folder", "sample", "split", "baseline_source"), model=encoder
+    )
     deliver(found, report, texts=texts, table=table)

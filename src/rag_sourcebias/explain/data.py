@@ -347,6 +347,8 @@ class ExplainResults(Stored):
     created : str
         ISO 8601 time.
     warnings : tuple of str
+    inputs, model : str
+        How a command names the data and the encoder; empty where none can.
     """
 
     _versioned = ("report of an explanation", EXPLAIN_SCHEMA_VERSION)
@@ -360,3 +362,5 @@ class ExplainResults(Stored):
     warnings: tuple[str, ...] = ()
     schema_version: int = EXPLAIN_SCHEMA_VERSION
     kind: Literal["explain"] = "explain"
+    inputs: str = ""
+    model: str = ""

@@ -1,12 +1,12 @@
 """What a report on what distinguishes sources says in words: findings, gaps and the headline."""
 
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rag_sourcebias.core.finding import (
     Interval,
-    data_argument,
     number,
     short_names,
     shorten,
@@ -259,9 +259,8 @@ def _source_sentences(s: Compared) -> Iterator[str]:
 
 def first(report: ExplainResults) -> d.First:
     """Return the first screen: what differs beyond doubt, and what comes next."""
-    data = data_argument(report.data.name)
     sources = compared(report)
-    why, command = _next(report, data, sources)
+    why, command = _next(report, sources)
     verdict: str = ""
     standing: d.Standing = ""
     if len(sources) == 1:
@@ -271,18 +270,18 @@ def first(report: ExplainResults) -> d.First:
         verdict=verdict,
         standing=standing,
         doubts=("What goes together need not be the cause.",),
-        next=next_step(why, command),
+        next=next_step(why, command) if report.inputs else None,
     )
 
 
-def _next(report: ExplainResults, data: str, sources: tuple[Compared, ...]) -> tuple[str, str]:
+def _next(report: ExplainResults, sources: tuple[Compared, ...]) -> tuple[str, str]:
     """Return what to ask next, and the command: a remedy where there is something to remedy."""
+    data, encoder = report.inputs, shlex.quote(report.model)
     if not report.encoder:
         return "With an encoder:", f"rag-sourcebias explain {data} --encoder all-MiniLM-L6-v2"
-    encoder = data_argument(report.encoder)
     for s in sources:
         if s.found.decomposition and s.found.decomposition.gap.excludes(0):
-            source = f" --source {s.found.source}" if len(sources) > 1 else ""
+            source = f" --source {shlex.quote(s.found.source)}" if len(sources) > 1 else ""
             return (
                 "Try a remedy, before and after:",
                 f"rag-sourcebias debias {data} --encoder {encoder}{source} --output parity.json",

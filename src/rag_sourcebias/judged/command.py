@@ -104,6 +104,7 @@ from rag_sourcebias.terminal.options import (
     require_writable,
     require_writable_file,
     spread,
+    typed,
     used,
 )
 
@@ -204,17 +205,6 @@ class Columns:
     def given(self) -> list[str]:
         """Return the options that were used."""
         return [f"--{name}" for name in self.__slots__ if getattr(self, name)]
-
-    def arguments(self) -> str:
-        """Return the options with their columns, as they are typed."""
-        typed = [
-            argument
-            for name in self.__slots__
-            if (value := getattr(self, name))
-            for column in ([value] if isinstance(value, str) else value)
-            for argument in (f"--{name}", column)
-        ]
-        return shlex.join(typed)
 
 
 METHODS = ("regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap", "crc")
@@ -452,7 +442,7 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) 
     )
 
 
-def _inputs(items: ItemOptions, rankings: RankingOptions, columns: Columns) -> str:
+def _inputs(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) -> str:
     """Return what ``labels`` takes as well: of several runs or judges the first."""
     if rankings.run and rankings.labels:
         files = {
@@ -460,10 +450,9 @@ def _inputs(items: ItemOptions, rankings: RankingOptions, columns: Columns) -> s
             "--labels": rankings.labels[0],
             "--qrels": rankings.qrels,
         }
-        return shlex.join(str(part) for pair in files.items() for part in pair)
-    if items.sample:
-        return "--sample"
-    return f"{shlex.quote(str(items.file))} {columns.arguments()}".strip() if items.file else ""
+        named = shlex.join(str(part) for pair in files.items() for part in pair)
+        return f"{named} {typed(ctx, 'gain', 'min_grade', 'grades')}".rstrip()
+    return typed(ctx, "file", "sample", *Columns.__slots__) if items.file or items.sample else ""
 
 
 def _refuse(*rules: tuple[object, str]) -> None:
@@ -536,6 +525,7 @@ def _of_sheet(
 
 @spread
 def interval(
+    ctx: typer.Context,
     *,
     items: ItemOptions,
     columns: Columns,
@@ -636,7 +626,7 @@ def interval(
                 missing="worst-case" if items.worst_case else "mean",
                 on_stage=progress.begin,
             )
-    found = replace(found, inputs=_inputs(items, rankings, columns))
+    found = replace(found, inputs=_inputs(ctx, items, rankings))
     if json not in (None, "-"):
         write_report_json(found, json)
         say_written("json", json)
@@ -1505,6 +1495,9 @@ def labels(
         with judged_sample_file() if file is None else nullcontext(file) as path:
             if output is not None:
                 _item_sheet(path, output, cast("int", budget), columns, seed)
+                files = shlex.join(["--human-file", str(output), "--judge-file", str(path)])
+                again = typed(ctx, "id", "judge", "group", "cluster")
+                tell(f"then: rag-sourcebias interval {files} {again}".rstrip())
             else:
                 _plan_items(
                     path, half_width, budget, columns=columns, aim=aim, level=confidence_level
@@ -1603,12 +1596,13 @@ def _pool_sheet(
         rng=seed,
         show_doc_ids=show_doc_ids,
     )
-    err.print(
+    drawn = shlex.join(
+        str(word) for word in (output, "--run", ranked.run, "--labels", ranked.labels)
+    )
+    tell(
         f"sheet: {output} ({len(wanted)} documents to grade 0 … {len(pool.labels.gains) - 1})\n"
         f"manifest: {manifest} (keep it from the annotators)\n"
-        f"then: rag-sourcebias interval {output} --run {ranked.run} --labels {ranked.labels}",
-        highlight=False,
-        soft_wrap=True,
+        f"then: rag-sourcebias interval {drawn}",
     )
 
 
@@ -1625,16 +1619,10 @@ def _item_sheet(file: Path, output: Path, n: int, columns: Columns, seed: int) -
         rng=seed,
     )
     new = int((~items.labeled[rows]).sum())
-    again = replace(columns, human=None).arguments()
     of = ""
     if items.clusters is not None:
         of = f" of {len({items.clusters[row] for row in rows.tolist()})} clusters"
-    err.print(
-        f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before)\n"
-        f"then: rag-sourcebias interval --human-file {output} --judge-file {file} {again}".rstrip(),
-        highlight=False,
-        soft_wrap=True,
-    )
+    tell(f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before)")
 
 
 def _sheet_rows(pool: Pool, rows: list[int], texts: PairTexts) -> list[SheetRow]:

@@ -98,27 +98,33 @@ def first(report: JudgedResults) -> First:
         doubts=_plain_doubts(report),
         caption=caption,
         rows=_mean_rows(report),
-        next=next_step(_next(report), _command(report)),
+        next=next_step(_next(report), _command(report)) if report.inputs else None,
     )
 
 
 def _command(report: JudgedResults) -> str:
-    """Return what draws or plans more labels, of the files that were read where these are known."""
+    """Return what draws or plans more labels of what was read."""
+    labels = f"rag-sourcebias labels {report.inputs}"
     if report.kind == "ranking":
-        files = report.inputs or "--run bm25.run --labels judge.tsv"
-        return f"rag-sourcebias labels {files} --half-width 0.5"
-    file = report.inputs or "answers.csv"
+        return f"{labels} --half-width 0.5 --target pool"
     if report.ranks and report.ranks[0].to_tell:
         n = _each(report, report.ranks[0].to_tell)
-        return f"rag-sourcebias labels {file} -n {n} --output sheet.csv"
-    narrower = 0.75 * report.means[0].interval.half_width or 0.03
-    return f"rag-sourcebias labels {file} --half-width {narrower:.1g}"
+        return f"{labels} -n {n} --output sheet.csv"
+    mean = report.means[0]
+    narrower = 0.75 * mean.interval.half_width or 0.03
+    share = report.n_labeled / (report.n_labeled + report.n_unlabeled)
+    # labels of all items come near to this, with a margin for how surely it is known
+    least = 1.2 * mean.labels_alone.half_width * math.sqrt(share) if mean.labels_alone else math.inf
+    if report.config.target != "population" or narrower < least:
+        labels = f"{labels} --target pool"
+    return f"{labels} --half-width {narrower:.2g}"
 
 
 def _next(report: JudgedResults) -> str:
     """Say what more labels would tell, or ask how many."""
     if not report.ranks or len(_may_be_best(report.ranks[0])) == 1:
-        return "How many more labels?" if report.kind == "items" else "How many more judgments?"
+        many = "labels?" if report.kind == "items" else "judgments, for DCG@10 ± 0.5?"
+        return f"How many more {many}"
     ranks = report.ranks[0]
     top = " and ".join(shorten(name, _NAME) for name in ranks.systems[:2])
     if ranks.to_tell is None:

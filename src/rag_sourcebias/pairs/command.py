@@ -1,7 +1,8 @@
 """``check-pairs`` and ``annotate``: is a paired corpus sound, by figures and by people."""
 
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -124,6 +125,7 @@ def has_judgments(data: Dataset | Corpus) -> bool:
 
 @spread
 def check_pairs(
+    ctx: typer.Context,
     folder: opt.Folder = None,
     *,
     sample: opt.Sample = False,
@@ -237,6 +239,11 @@ def check_pairs(
             on_stage=progress.begin,
             on_checks=every.__setitem__,
         )
+    found = replace(
+        found,
+        inputs=opt.typed(ctx, "folder", "sample", "dataset", "split", "baseline_source"),
+        again=opt.typed(ctx),
+    )
     deliver(found, report, figures=partial(_write_values, every), texts=texts, table=table)
     if output is not None and isinstance(data, Dataset):
         kept = sound_pairs(data, every, baseline_source=baseline_source)
@@ -551,7 +558,8 @@ def _draw_sheets(
     for path in written.sheets:
         say_written("sheet", path)
     tell(str(PairsCode.KEY_WRITTEN(path=str(written.key))))
-    tell(str(PairsCode.NEXT_SHEETS(path=str(written.key))))
+    files = shlex.join([str(output), "--key", str(written.key)])
+    tell(str(PairsCode.NEXT_SHEETS(files=files)))
 
 
 def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, seed: int) -> None:

@@ -542,6 +542,8 @@ class PairResults:
     environment : mapping of str to str
     created : str
         ISO 8601 time.
+    inputs, again : str
+        How a command names the data, and all that this one was told; empty where none can.
     """
 
     schema_version: int = PAIRS_SCHEMA_VERSION
@@ -557,3 +559,5 @@ class PairResults:
     n_tests: int = 0
     encoder: str = ""
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    inputs: str = ""
+    again: str = ""

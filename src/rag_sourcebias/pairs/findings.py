@@ -10,6 +10,7 @@ from rag_sourcebias.pairs.data import (
     MIN_PAIRS,
     CheckedPair,
     PairCriteria,
+    PairResults,
     PairThresholds,
     SoleCorpusTest,
     SourcePairs,
@@ -46,7 +47,6 @@ class PairsCode(Code, home="pairs"):
     CRITERIA = "Criteria of a paired corpus: {met} met, {failed} not met, {unchecked} not checked."
 
     # What to do next.
-    NEXT_REWRITE = "Make some: `rag-sourcebias rewrite {data} --output paired`"
     NEXT_REPAIR = (
         "Repair or drop the flagged pairs: `rag-sourcebias check-pairs {data} --output sound`"
     )
@@ -192,7 +192,7 @@ class PairsCode(Code, home="pairs"):
         "{questions:question|questions}"
     )
     KEY_WRITTEN = "key: {path} (keep it from annotators)"
-    NEXT_SHEETS = "when they come back: `rag-sourcebias annotate <sheets> --key {path}`"
+    NEXT_SHEETS = "when they are filled in: `rag-sourcebias annotate {files}`"
     ANNOTATED = "{pairs:pair|pairs}, {annotators:annotator|annotators}"
     TOO_FEW_ANSWERS = "{question}: {few:pair|pairs} left out for too few answers"
     UNANSWERED = "{question}: {unanswered} of the questions asked have no answer"
@@ -392,12 +392,13 @@ def doubts(totals: Totals, tests: Sequence[SoleCorpusTest]) -> Iterator[Finding]
         yield PairsCode.UNDECIDED()
 
 
-def next_step(totals: Totals, data: str) -> Finding:
-    """Return what to do next; ``data`` is how a command names the corpus."""
-    if not totals.pairs:
-        return PairsCode.NEXT_REWRITE(data=data)
+def next_step(totals: Totals, report: PairResults) -> Finding | None:
+    """Return the command that follows, on the same corpus."""
+    data = report.inputs
+    if not data or not report.data.n_judgments or totals.broken == totals.pairs:
+        return None  # nothing is left to audit, or to audit with
     if totals.broken:
-        return PairsCode.NEXT_REPAIR(data=data)
+        return PairsCode.NEXT_REPAIR(data=report.again)
     return PairsCode.NEXT_AUDIT(data=data)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rag_sourcebias.core.finding import Code, Finding, Frame, data_argument
+from rag_sourcebias.core.finding import Code, Finding, Frame
 from rag_sourcebias.pairs.data import CheckedPair, PairResults, SourcePairs
 from rag_sourcebias.pairs.findings import (
     PairsCode,
@@ -91,7 +91,7 @@ def page(report: PairResults) -> d.Document:
 
 def _first(report: PairResults) -> d.First:
     sources, totals = report.sources, Totals.of(report.sources)
-    following = next_step(totals, data_argument(report.data.name))
+    following = next_step(totals, report)
     if not totals.pairs:
         return d.First(answer=pairs_broken(totals), next=following)
     found = verdict(sources)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -212,12 +213,13 @@ def following(report: RewriteReport) -> Iterator[Finding]:
         if not any(entry.failed for entry in sources):
             yield PairsCode.NONE_REWRITTEN()
         return
-    yield PairsCode.NEXT(verb="check-pairs", folder=report.folder)
+    named = shlex.quote(report.folder)
+    yield PairsCode.NEXT(verb="check-pairs", folder=named)
     if (folder / "qrels").is_dir():
-        yield PairsCode.NEXT(verb="audit source", folder=report.folder)
+        yield PairsCode.NEXT(verb="audit source", folder=named)
     else:
         yield PairsCode.NOT_JUDGED()
-    yield PairsCode.NEXT(verb="explain", folder=report.folder)
+    yield PairsCode.NEXT(verb="explain", folder=named)
 
 
 def say_files(report: RewriteReport) -> None:

@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import secrets
+import shlex
 import tempfile
 import webbrowser
 from abc import ABC, abstractmethod
@@ -472,7 +473,7 @@ def terminal(document: Document, console: Console) -> None:
         console.print(_line("Warning: ", "bold yellow", warning))
     if first.next is not None:
         console.print()
-        console.print(_styled(first.next))
+        console.print(_styled(first.next), soft_wrap=True)  # a command is copied as one line
 
 
 def _brief(section: Section) -> Iterator[Block]:
@@ -750,8 +751,7 @@ def write_pages(
             failures.append(error)
             figures, remedy = target / "report.json", ""
             if figures.is_file():
-                command = f"rag-sourcebias start {figures} --report {target}"
-                remedy = f"; {figures} is complete, and '{command}' draws it"
+                remedy = f"; {figures} is complete; to draw it: {drawing(figures, target)}"
             _logger.warning("%s was not written (%s)%s", file, failure_text(error), remedy)
     if failures and required and not written:
         first = failures[0]
@@ -759,6 +759,11 @@ def write_pages(
             raise first
         raise DataError(f"no page was written: {failure_text(first)}") from first
     return written
+
+
+def drawing(figures: Path, folder: Path) -> str:
+    """Return the command that draws the pages of figures that are there."""
+    return f"rag-sourcebias start {shlex.quote(str(figures))} --report {shlex.quote(str(folder))}"
 
 
 def _made(folder: str | os.PathLike[str]) -> Path:

@@ -260,6 +260,7 @@ def _refuse_others(text: str, options: dict[str, str], known: Sequence[str]) -> 
 
 @spread
 def source(
+    ctx: typer.Context,
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -386,6 +387,9 @@ def source(
         scale=scale,
         texts=texts,
         table=table,
+        named=opt.typed(
+            ctx, "folders", "sample", "dataset", "split", "baseline_source", "grade_scale"
+        ),
     )
     if not folders or len(folders) == 1:
         audit_one(folders[0] if folders else None, report=report)
@@ -405,7 +409,8 @@ def _audit_many(
     found = []
     for folder, name in zip(folders, names, strict=True):
         err.print(f"data set {name}", highlight=False)
-        found.append(audit_one(folder, report=None if report is None else report / name))
+        place = None if report is None else report / name
+        found.append(audit_one(folder, report=place, named=""))
     for one in combine_reports(found):
         code = SourceCode.COMBINED if one.interval else SourceCode.NOT_COMBINED
         finding = code(
@@ -438,6 +443,7 @@ def _audit_one(
     report: Path | None,
     texts: bool,
     table: Path | None,
+    named: str,
 ) -> SkewReport:
     require_writable(report)
     if run_names and not run:
@@ -485,6 +491,7 @@ def _audit_one(
             raise DataError("--cluster-file and --merge-llms need --engine memory")
         where = None if sample or dataset else folder
         found = audit_shards(where, asked, scale, split=split, config=config)
+    found = replace(found, inputs=named)
     deliver(found, report, texts=texts, table=table)
     return found
 

@@ -26,7 +26,6 @@ from rag_sourcebias.core.finding import (
     Evidence,
     Finding,
     Interval,
-    data_argument,
     short_names,
 )
 from rag_sourcebias.infer.means import SkewCode
@@ -547,6 +546,8 @@ class SkewResults(Stored):
         What the reader must know of the data before trusting a number.
     text_statistics : tuple of TextStatistic
         Of the texts of each source; empty where they were not asked for.
+    inputs : str
+        How a command names the data; empty where none can.
     """
 
     _versioned = ("report", SCHEMA_VERSION)
@@ -560,6 +561,7 @@ class SkewResults(Stored):
     created: str
     findings: tuple[Finding, ...] = ()
     text_statistics: tuple[TextStatistic, ...] = ()
+    inputs: str = ""
 
     def system(self, name: str, variant: str = "mixed") -> SystemSkew:
         """Return one system by name."""
@@ -701,12 +703,12 @@ class SourceCode(Code, home="source"):
 
     # What to do next.
     NEXT_CHECK = "Do both versions say the same? `rag-sourcebias check-pairs {data}`"
-    NEXT_EXPLAIN = "What differs between them? `rag-sourcebias explain {data}`"
-    NEXT_REWRITE = "Rule out content: `rag-sourcebias rewrite {data} --output paired`"
-    NEXT_WATCH = "Keep watching: `rag-sourcebias monitor serve retrievals.db`"
-    NEXT_MORE = (
-        "With more queries: `rag-sourcebias audit source --run RUN --qrels QRELS --tags TAGS`"
+    NEXT_EXPLAIN = "What differs between them? `rag-sourcebias explain {data} --encoder none`"
+    NEXT_REWRITE = (
+        "Rule out content; what rewriting your documents takes: `rag-sourcebias rewrite {data} "
+        "--model openai:gpt-4o-mini --output paired --dry-run`"
     )
+    NEXT_WATCH = "Keep watching your application: `rag-sourcebias monitor serve --help`"
 
     # What to know of a run and of the data.
     TIES_AVERAGED = (
@@ -1168,21 +1170,22 @@ def doubts(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding
 
 
 def next_step(report: SkewResults, found: Sequence[Comparison]) -> Finding | None:
-    """Return the command that follows from the verdicts."""
-    finished = not report.data.mean_words  # rankings alone: no texts, and no data set by that name
-    data = data_argument("" if finished else report.data.name)
+    """Return the command that follows from the verdicts, on the same data."""
+    data = report.inputs
+    if not report.data.mean_words or "--grade-scale" in data:
+        data = ""  # no other command takes rankings, or grades of another scale
     codes = {comparison.verdict.code for comparison in found}
-    if any(comparison.control for comparison in found):
+    if data and any(comparison.control for comparison in found):
         return SourceCode.NEXT_CHECK(data=data)
-    if any(comparison.verdict.favoured for comparison in found):
-        if report.data.design == "rewrites":
-            return SourceCode.NEXT_EXPLAIN(data=data)
-        return SourceCode.NEXT_REWRITE(data=data)
     if codes == {SkewCode.ALIKE}:
         return SourceCode.NEXT_WATCH()
-    if finished and SkewCode.CANNOT_TELL in codes:
-        return SourceCode.NEXT_MORE()
-    return None
+    if not data or not any(comparison.verdict.favoured for comparison in found):
+        return None
+    if report.data.design == "rewrites" and "--dataset" not in data:
+        return SourceCode.NEXT_EXPLAIN(data=data)
+    if "--" in data or "" in report.data.documents:
+        return None  # what is known to be by people is rewritten, of a folder and all its splits
+    return SourceCode.NEXT_REWRITE(data=data)
 
 
 # Notes.

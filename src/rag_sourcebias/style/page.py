@@ -13,7 +13,6 @@ from rag_sourcebias.core.finding import (
     MISSING,
     Frame,
     Interval,
-    data_argument,
     number,
     p_value,
     shorten,
@@ -274,16 +273,13 @@ def first(report: StyleResults) -> First:
     favours = any(v.found.code is StyleCode.FAVOURS for v in found)
     one = found[0] if len(found) == 1 else None
     rows = _rank_rows(report, one) if one else ()
-    again = f"rag-sourcebias audit style {data_argument(report.data.name)}"
     return First(
         answer=" ".join(_answer(report, verdict) for verdict in found),
         verdict=_plain_verdict(report, one) if one else "",
         standing=_STANDINGS.get(one.found.code, "") if one else "",
         caption="Average place" if rows else "",
         rows=rows,
-        next=next_step("Keep watching:", "rag-sourcebias monitor serve retrievals.db")
-        if favours
-        else next_step("With more queries:", again),
+        next=next_step("Keep watching:", "rag-sourcebias monitor serve --help" * favours),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from rag_sourcebias.tagging.command import (
 )
 from rag_sourcebias.tagging.tables import local_lines
 from rag_sourcebias.tagging.verify import LocalError, draw_slots, draw_store
-from rag_sourcebias.terminal.console import err, say, show
+from rag_sourcebias.terminal.console import say, show, tell
 from rag_sourcebias.terminal.options import require_writable_file, spread
 
 _DRAW = "Draw"
@@ -119,10 +120,8 @@ def verify(
             f"{MIN_VERIFIED} on. Tag them by hand, in a file for --tags, or by rules"
         )
     write_verification(sheet, drawn, texts)
-    err.print(
+    tell(
         f"sheet: {sheet} ({len(texts):,} documents; fill in source: human, llm, llm:<model> or "
         f"unclear)\nmanifest: {manifest_of(sheet)} (keep it from whoever fills in the sheet)\n"
-        f"then: rag-sourcebias tag verify {sheet}",
-        highlight=False,
-        soft_wrap=True,
+        f"then: rag-sourcebias tag verify {shlex.quote(str(sheet))}"
     )

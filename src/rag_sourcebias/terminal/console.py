@@ -26,6 +26,7 @@ from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.intake.files import write_atomic
 from rag_sourcebias.report.render import (
     Report,
+    drawing,
     failure_text,
     print_report,
     without_texts,
@@ -212,10 +213,7 @@ def deliver(
             err.print(f"the table was not printed ({failure_text(error)})", markup=False)
         written = {"json": file, **write_pages(report, folder)}
     except KeyboardInterrupt:
-        tell(
-            f"\ninterrupted: {file} is complete; 'rag-sourcebias start {file} --report {folder}' "
-            "draws its pages"
-        )
+        tell(f"\ninterrupted: {file} is complete; for its pages: {drawing(file, folder)}")
         sys.exit(INTERRUPTED)
     for kind, path in written.items():
         say_written(kind, path)

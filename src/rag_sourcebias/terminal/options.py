@@ -3,6 +3,7 @@
 import inspect
 import os
 import re
+import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -232,12 +233,34 @@ def _several(default: tuple[str, ...], given: Sequence[str] | None) -> tuple[str
 
 def used(ctx: Any, kind: type) -> list[str]:  # noqa: ANN401 - of click, or typer's copy of it
     """Return the options of a dataclass that stand on the command line."""
-    return [
-        f"--{field.name.replace('_', '-')}"
-        for field in fields(kind)
-        if (found := ctx.get_parameter_source(field.name)) is not None
-        and found.name == "COMMANDLINE"
-    ]
+    names = [field.name for field in fields(kind) if _stands(ctx, field.name)]
+    return [f"--{name.replace('_', '-')}" for name in names]
+
+
+def _stands(ctx: Any, name: str) -> bool:  # noqa: ANN401
+    found = ctx.get_parameter_source(name)
+    return found is not None and found.name == "COMMANDLINE"
+
+
+# They say where results go, or make something else of the exit code.
+_RESULTS = frozenset({"report", "table", "json", "output", "fail_above"})
+
+
+def typed(ctx: Any, *names: str) -> str:  # noqa: ANN401
+    """Return what stands on the command line: these options, or all but where results go."""
+    words: list[str] = []
+    for param in ctx.command.params:
+        value, name = ctx.params[param.name], param.name
+        if not _stands(ctx, name) or (name not in names if names else name in _RESULTS):
+            continue
+        if isinstance(value, bool):
+            words.append((param.opts if value else param.secondary_opts)[0])
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if param.param_type_name == "option":
+                words.append(param.opts[0])
+            words.append(f"./{one}" if isinstance(one, Path) and str(one)[0] == "-" else str(one))
+    return shlex.join(words)
 
 
 # Options that many commands have, named once.

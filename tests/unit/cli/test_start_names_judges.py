@@ -28,19 +28,26 @@ from rag_sourcebias.start import guess
         (
             ("question", "human"),
             ("why?", 1),
-            "Name the column of the judge: none holds numbers.",
-            "--judge COLUMN",
+            "interval takes it, with the column of the judge (--judge): none holds numbers.",
+            None,
         ),
     ],
 )
 def test_the_columns_that_hold_numbers(
-    columns: tuple[str, ...], values: tuple[object, ...], words: str, command: str, tmp_path: Path
+    columns: tuple[str, ...],
+    values: tuple[object, ...],
+    words: str,
+    command: str | None,
+    tmp_path: Path,
 ) -> None:
     write_csv(tmp_path / "scores.csv", columns, [values, values])
     told = succeed("start", "scores.csv", cwd=tmp_path)
     shown = " ".join((told if isinstance(told, str) else str(told)).split())
     assert words in shown
-    assert f"$ rag-sourcebias interval scores.csv {command}" in shown
+    if command is None:
+        assert "rag-sourcebias" not in shown
+    else:
+        assert f"$ rag-sourcebias interval scores.csv {command}" in shown
 
 
 ANSWERED = ("question", "answer", "reference")
