@@ -26,7 +26,7 @@ from rag_sourcebias.intake.objects import (
     of_split,
 )
 from rag_sourcebias.intake.samples import list_datasets, load_sample
-from rag_sourcebias.intake.tables import _plain_name
+from rag_sourcebias.intake.tables import plain_name
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def _column(
 
 
 def _optional(columns: Mapping[str, list[Any]], names: Sequence[str]) -> list[Any] | None:
-    plain = {_plain_name(name): column for name, column in columns.items()}
+    plain = {plain_name(name): column for name, column in columns.items()}
     return next((plain[name] for name in names if name in plain), None)
 
 
@@ -201,7 +201,7 @@ def qrels_of(value: Any, scale: float = 1) -> Qrels:  # noqa: ANN401
 
 
 def _looks_like_columns(value: Mapping[Any, Any]) -> bool:
-    return not {_plain_name(str(name)) for name in value}.isdisjoint(_QUERY_IDS[:2]) and all(
+    return not {plain_name(str(name)) for name in value}.isdisjoint(_QUERY_IDS[:2]) and all(
         map(is_column, value.values())
     )
 

@@ -613,7 +613,7 @@ def score_columns(source: Any, *, taken: Collection[str | None] = ()) -> list[st
     """
     table = read_table(
         source,
-        lambda names: [n for n in names if n not in taken and _plain_name(n) not in _NO_SCORES],
+        lambda names: [n for n in names if n not in taken and plain_name(n) not in _NO_SCORES],
     )
     return [name for name in table.columns if holds_scores(table, name)]
 
@@ -673,10 +673,12 @@ def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
     return ids
 
 
-# Which column holds what, where the caller does not say.
+# Columns that may hold what is asked for, by what they are for: the usual names, as plain_name
+# writes them, the likeliest first.
 
 
 _QUERY_IDS = ("query_id", "qid", "question_id", "topic", "topic_id")
+_DOC_IDS = ("doc_id", "docid", "docno", "document_id", "corpus_id", "passage_id", "pid")
 _ANSWERS = ("answer", "response", "output", "prediction", "generated_answer", "actual_output")
 _REFERENCES = (
     "reference", "references", "reference_answer", "golden_answer", "gold_answer", "ground_truth",
@@ -697,7 +699,7 @@ _ALIASES = {
     ),
     "id": ("id", "item_id", "sample_id", "example_id", "uid"),
     "query_id": _QUERY_IDS,
-    "doc_id": ("doc_id", "docid", "docno", "corpus_id", "passage_id", "pid", "document_id"),
+    "doc_id": _DOC_IDS,
     "group": ("group",),
     "cluster": ("cluster", *_QUERY_IDS),
     "length": (
@@ -707,7 +709,7 @@ _ALIASES = {
     "question": (
         "question_id", "query_id", "qid", "question", "user_input", "query", "prompt", "input",
     ),
-    "question_text": ("question", "query", "user_input", "prompt", "input"),
+    "question_text": ("question", "query", "query_text", "user_input", "prompt", "input"),
     "system": ("system", "system_name", "model", "generator"),
     "answer": _ANSWERS,
     "answer_text": _ANSWERS,
@@ -718,11 +720,27 @@ _ALIASES = {
     ),
     "side": ("side",),
     "style": ("style",),
-    "text": ("text", "contents", "content", "passage", "body", "document"),
     "label": ("label",),
-    "document": ("doc_id", "id", "docid", "docno", "document_id", "passage_id"),
     "pair": ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid"),
     "domain": ("domain", "dataset", "data_set", "genre"),
+    # queries and documents of a data set
+    "query": (*_QUERY_IDS, "id"),
+    "query_text": ("text", "query", "question", "title"),
+    "document": (*_DOC_IDS, "id"),
+    "text": ("text", "page_content", "contents", "content", "passage", "body", "document"),
+    "title": ("title",),
+    "source": ("source", "rsb_source", "origin", "author"),
+    "grade": ("relevance", "grade", "rel", "label", "score", "qrel", "relevant", "judgment"),
+    # rankings
+    "ranked_query": (*_QUERY_IDS, "query_no", "q_id", "query"),
+    "ranked": (*_DOC_IDS, "doc", "document", "id"),
+    "rank": ("rank", "position"),
+    "score": ("score", "similarity", "sim", "relevance_score", "rerank_score"),
+    "distance": ("distance", "dist"),
+    "ranker": ("system", "run", "run_name", "run_id", "run_tag", "retriever"),
+    "documents": (
+        "results", "documents", "docs", "hits", "candidates", "ranking", "retrieved", "doc_ids",
+    ),
 }  # fmt: skip
 # What holds no scores: other roles, fields of samples, and what pandas calls its index.
 _NO_SCORES = frozenset(chain(
@@ -733,14 +751,15 @@ _NO_SCORES = frozenset(chain(
       "answer", "reference")),
     ("human",),
 ))  # fmt: skip
-# Roles for which the first usual name that is there counts: others may well stand beside it.
-_FIRST = (
-    "cluster", "length", "question", "question_text", "answer_text", "reference_text", "text",
-    "document", "pair", "domain",
+# Roles for which a second column of a usual name may mean something else, so that it is refused
+# where none is called as the role; for all others the first usual name that is there counts.
+_ALONE = (
+    "human", "judge", "id", "query_id", "doc_id", "system", "answer", "reference", "correct",
 )  # fmt: skip
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a column's name in small letters, with one "_" for all that is no letter or digit."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
@@ -748,8 +767,8 @@ def find_column(
     names: Sequence[str],
     role: str,
     *,
-    given: str | None,
-    path: str,
+    given: str | None = None,
+    path: str = "the table",
     taken: Collection[str | None] = (),
 ) -> str | None:
     """Find the column of a role.
@@ -757,7 +776,7 @@ def find_column(
     Parameters
     ----------
     role : str
-        Such as ``"human"``, ``"judge"``, ``"id"``, ``"cluster"``, ``"answer"`` or ``"style"``.
+        Such as ``"human"``, ``"judge"``, ``"id"``, ``"cluster"``, ``"answer"`` or ``"rank"``.
     given : str or None
         What the caller said; it must exist. ``"none"``: rows of one query are no cluster, which
         they are taken for otherwise.
@@ -781,10 +800,10 @@ def find_column(
         return given
     aliases = _ALIASES[role]
     found = sorted(
-        (n for n in names if n not in taken and _plain_name(n) in aliases),
-        key=lambda n: aliases.index(_plain_name(n)),
+        (n for n in names if n not in taken and plain_name(n) in aliases),
+        key=lambda n: aliases.index(plain_name(n)),
     )
-    if len(found) > 1 and _plain_name(found[0]) != role and role not in _FIRST:
+    if len(found) > 1 and plain_name(found[0]) != role and role in _ALONE:
         raise DataError(
             f"{path}: columns {' and '.join(map(repr, found))} could all be the {role} column; "
             f"call the right one {aliases[0]!r}, or say which with {role}=…"
@@ -799,8 +818,14 @@ def find_columns(
     path: str,
     taken: Collection[str | None] = (),
     needed: Collection[str] = (),
+    options: bool = True,
 ) -> dict[str, str | None]:
     """Find the columns of several roles, each with what the caller said of it.
+
+    Parameters
+    ----------
+    options : bool
+        Whether a caller can say which column has a role, so that a refusal advises it.
 
     Raises
     ------
@@ -813,12 +838,12 @@ def find_columns(
         for role, given in roles.items()
     }
     if lacking := [role for role in needed if found[role] is None]:
-        plain = [role.removesuffix("_text") for role in lacking]
+        plain = [_ALIASES[role][0] for role in lacking]
         usual = "; ".join(", ".join(_ALIASES[role][:6]) for role in lacking)
+        said = f" with {' and '.join(f'{role}=…' for role in plain)}, or" if options else ""
         raise DataError(
             f"{path}: no column is recognised as {' or '.join(plain)}; its columns are "
-            f"{', '.join(names)}; name the column with {' and '.join(f'{r}=…' for r in plain)}, or "
-            f"as is usual: {usual}"
+            f"{', '.join(names)}; name the column{said} as is usual: {usual}"
         )
     return found
 
