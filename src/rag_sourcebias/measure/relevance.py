@@ -75,11 +75,13 @@ def _joined(run: Run, qrels: Qrels, ties: Ties) -> Hits:
     order = np.argsort(wanted, kind="stable")
     wanted, grades = wanted[order], qrels.grades[relevant][order]
 
-    query = np.repeat(places_of(run.query_ids, qrels.query_ids), np.diff(run.offsets))
     doc = _judged_places(run.doc_ids, qrels)[run.doc_codes]
-    entries = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
-    place = _place(query[entries], doc[entries], n_docs, wanted)
-    entries, place = entries[place >= 0], place[place >= 0]
+    judged = np.flatnonzero(doc >= 0)  # for some query
+    query = places_of(run.query_ids, qrels.query_ids)[run.query_codes[judged]]
+    doc = doc[judged]
+    some = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
+    place = _place(query[some], doc[some], n_docs, wanted)
+    entries, place = judged[some[place >= 0]], place[place >= 0]
     start, stop = rank_span(run, entries, ties=ties)
     return Hits(
         query=wanted[place] // n_docs,
