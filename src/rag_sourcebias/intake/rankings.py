@@ -7,13 +7,14 @@ import logging
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.core.data import BoolArray, CodeArray, FloatArray, IntArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
@@ -27,9 +28,18 @@ from rag_sourcebias.intake.files import (
     sound,
     write_atomic,
 )
-from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path
+from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, name_of
 from rag_sourcebias.intake.results import id_in, is_number, listed, row_of, scores_in
-from rag_sourcebias.intake.tables import Table, names_of, numbers_of, read_table, table_of
+from rag_sourcebias.intake.tables import (
+    Chooser,
+    Table,
+    find_column,
+    find_columns,
+    names_of,
+    numbers_of,
+    read_table,
+    table_of,
+)
 
 # The rule. A ranking is an order: rank columns, the order of lists and scores are evidence of it.
 
@@ -37,6 +47,10 @@ from rag_sourcebias.intake.tables import Table, names_of, numbers_of, read_table
 # Queries that may disagree with all others: a few in ten thousand do in runs whose ranks were
 # written from scores of other precision, and those of a wrong column disagree by half.
 _TOLERATED = 0.01
+
+
+#: Names of which each occurs once, and the number of the name in each row.
+Column = tuple[Sequence[str], npt.NDArray[np.integer[Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,26 +61,20 @@ class Entries:
     ----------
     where : str
         File or object, for messages.
-    query_ids, doc_ids : sequence of str
-        Vocabularies of the codes.
-    query_codes, doc_codes : int64 arrays of shape (n,)
+    queries, docs : column
     ranks : float64 array of shape (n,), or None
         Smaller is better: a rank column, or places in a list.
     scores : float64 array of shape (n,), or None
-    systems : sequence of str
-        Names of the systems; empty where the carrier names none.
-    system_codes : int64 array of shape (n,), or None
+    systems : column
+        Without names where the carrier names no system.
     """
 
     where: str
-    query_ids: Sequence[str]
-    query_codes: IntArray
-    doc_ids: Sequence[str]
-    doc_codes: IntArray
+    queries: Column
+    docs: Column
     ranks: FloatArray | None = None
     scores: FloatArray | None = None
-    systems: Sequence[str] = ()
-    system_codes: IntArray | None = field(default=None)
+    systems: Column = ((), np.empty(0, np.int32))
 
     def runs(self, name: str | None, *, otherwise: str) -> list[Run]:
         """Return the run of each system, named by itself where it is not named here.
@@ -77,33 +85,26 @@ class Entries:
             If there is no entry, ranks and scores contradict each other, or one name is given to
             several systems.
         """
-        if not len(self.query_codes):
+        if not len(self.queries[1]):
             raise DataError(f"{self.where} holds no ranked documents")
-        if len(self.systems) < 2:
-            return [self.run(name or next(iter(self.systems), otherwise))]
+        systems, codes = self.systems
+        if len(systems) < 2:
+            return [self.run(name or next(iter(systems), otherwise))]
         if name is not None:
             raise DataError(
-                f"{self.where} holds {len(self.systems)} systems, which have names of their own "
-                f"({', '.join(self.systems)}): leave out the name {name!r}"
+                f"{self.where} holds {len(systems)} systems, which have names of their own "
+                f"({', '.join(systems)}): leave out the name {name!r}"
             )
-        return [
-            self._taken(np.flatnonzero(self.system_codes == code)).run(system)
-            for code, system in enumerate(self.systems)
-        ]
+        return [self._taken(codes == code).run(system) for code, system in enumerate(systems)]
 
-    def _taken(self, rows: IntArray) -> Entries:
+    def _taken(self, rows: BoolArray) -> Entries:
         """Return some rows with the queries that occur in them."""
-        codes, first, query_codes = np.unique(
-            self.query_codes[rows], return_index=True, return_inverse=True
-        )
-        order = np.argsort(first)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
+        query_ids, query_codes = self.queries
+        kept, codes = np.unique(query_codes[rows], return_inverse=True)
         return replace(
             self,
-            query_ids=[self.query_ids[code] for code in codes[order]],
-            query_codes=place[query_codes],
-            doc_codes=self.doc_codes[rows],
+            queries=([query_ids[code] for code in kept], codes),
+            docs=(self.docs[0], self.docs[1][rows]),
             ranks=None if self.ranks is None else self.ranks[rows],
             scores=None if self.scores is None else self.scores[rows],
         )
@@ -119,7 +120,7 @@ class Entries:
         ranks = self._telling(self.ranks)
         scores = self._telling(self.scores)
         if ranks is None and scores is None:
-            if np.bincount(self.query_codes).max() > 1:
+            if np.bincount(self.queries[1]).max() > 1:
                 raise DataError(
                     f"{self.where}: nothing says which document comes first: within each query all "
                     "ranks and scores are equal; give ranks 1, 2, 3, … or scores that differ"
@@ -127,7 +128,7 @@ class Entries:
             return self._ordered(name, self.scores)
         if ranks is None:
             return self._ordered(name, scores, by_score=True)
-        order = np.lexsort((ranks, self.query_codes))
+        order = np.lexsort((ranks, self.queries[1]))
         if scores is not None:
             return _agreed(self._ordered(name, scores, order), self.where)
         run = self._ordered(name, -ranks, order)
@@ -140,9 +141,9 @@ class Entries:
         """Return values by which the documents of at least one query differ, or None."""
         if values is None or not len(values):
             return None
-        one = np.empty(len(self.query_ids))
-        one[self.query_codes] = values
-        return values if np.any(values != one[self.query_codes]) else None
+        one = np.empty(len(self.queries[0]))
+        one[self.queries[1]] = values
+        return values if np.any(values != one[self.queries[1]]) else None
 
     def _ordered(
         self,
@@ -154,10 +155,10 @@ class Entries:
     ) -> Run:
         rows = slice(None) if order is None else order
         return Run.from_arrays(
-            query_ids=self.query_ids,
-            query_codes=self.query_codes[rows],
-            doc_codes=self.doc_codes[rows],
-            doc_ids=self.doc_ids,
+            query_ids=self.queries[0],
+            query_codes=self.queries[1][rows],
+            doc_codes=self.docs[1][rows],
+            doc_ids=self.docs[0],
             scores=None if scores is None else scores[rows],
             name=name,
             sort_by_score=by_score,
@@ -167,18 +168,17 @@ class Entries:
 def _agreed(run: Run, where: str) -> Run:
     """Decide what scores mean in a run that is ordered by its ranks."""
     falls, rises = (_queries_with(run, compare) for compare in (np.less, np.greater))
-    n_all = int(np.count_nonzero(falls | rises))
-    n_not_falling, n_not_rising = int(np.count_nonzero(rises)), int(np.count_nonzero(falls))
-    if n_not_falling <= _TOLERATED * n_all:
-        if not n_not_falling:
-            return run
-        note = RunCode.DISAGREE(n=n_not_falling, n_all=n_all, severity="warning")
-    elif n_not_rising <= _TOLERATED * n_all:
-        note = RunCode.DISTANCES(n=n_all - n_not_rising, n_all=n_all, severity="warning")
-        run = replace(run, scores=-run.scores) if run.scores is not None else run
+    n_all, n_falling, n_rising = (int(np.sum(one)) for one in (falls | rises, falls, rises))
+    if not n_rising:
+        return run
+    if n_rising <= _TOLERATED * n_all:
+        note = RunCode.DISAGREE(n=n_rising, n_all=n_all, severity="warning")
+    elif n_falling <= _TOLERATED * n_all and run.scores is not None:
+        note = RunCode.DISTANCES(n=n_all - n_falling, n_all=n_all, severity="warning")
+        run = replace(run, scores=-run.scores)
     else:
         raise DataError(
-            f"{where}: ranks and scores contradict each other in {min(n_not_falling, n_not_rising)}"
+            f"{where}: ranks and scores contradict each other in {min(n_rising, n_falling)}"
             f" of {n_all} queries, neither higher nor lower scores come first; give the ranking "
             "without scores if the order is right, or the scores without ranks if they are"
         )
@@ -232,12 +232,15 @@ def read_systems(paths: Sequence[PathLike], *, names: Sequence[str] = ()) -> lis
     """
     if names and len(names) != len(paths):
         raise DataError(f"{len(names)} names for {len(paths)} runs; give one for each, in order")
-    runs = [[*read_runs(path, name=names[at] if names else None)] for at, path in enumerate(paths)]
-    times = Counter(run.name for part in runs for run in part)
+    runs = [
+        (path, run)
+        for at, path in enumerate(paths)
+        for run in read_runs(path, name=names[at] if names else None)
+    ]
+    times = Counter(run.name for _, run in runs)
     told_apart = [
         replace(run, name=_stem(path)) if times[run.name] > 1 and not names else run
-        for path, part in zip(paths, runs, strict=True)
-        for run in part
+        for path, run in runs
     ]
     times = Counter(run.name for run in told_apart)
     again = next((name for name, n in times.items() if n > 1), None)
@@ -280,47 +283,48 @@ def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
         is not a finite number, or ranks and scores contradict each other.
     """
     where = os.fspath(path)
-    if where.endswith((".parquet", ".pq")):
-        return _of_table(read_table(path, _chosen(where))).runs(name, otherwise=_stem(path))
-    with sound(path, "a run"), open_bytes(Path(path)) as stream:
-        start = stream.read(4_096).decode("utf-8-sig", errors="replace").lstrip(" \t\r\n")
-    # JSON that was cut short may look like a query, a document and a rank
-    if re.match(r"[{\[]\s*[\"{\[}\]]", start):
-        return _read_json(path, name)
-    fields = _fields(start.partition("\n")[0])
-    if len(fields) in _TREC_WIDTHS and _is_number(fields[_TREC_WIDTHS[len(fields)]]):
-        return _read_trec(path, len(fields)).runs(name, otherwise=_stem(path))
-    number, first = next(read_lines(path), (0, ""))
-    if not first:
-        raise DataError(f"{path} is empty; expected lines 'query_id Q0 doc_id rank score tag'")
-    if _named(re.split("[,;\t]", first), "query_id") is None:
-        problem = f"{len(fields)} columns: {first[:80]!r}"
-        if len(fields) in _TREC_WIDTHS:
-            problem = f"{fields[_TREC_WIDTHS[len(fields)]]!r} where a number belongs"
-        raise DataError(
-            f"{path}:{number}: expected 6 columns (query_id Q0 doc_id rank score tag), 3 (query_id "
-            f"doc_id rank), a header with query_id, doc_id and score, or JSON; found {problem}"
-        )
+    if not where.endswith((".parquet", ".pq")):
+        with sound(path, "a run"), open_bytes(Path(path)) as stream:
+            start = stream.read(4_096).decode("utf-8-sig", errors="replace").lstrip(" \t\r\n")
+        # JSON that was cut short may look like a query, a document and a rank
+        if re.match(r"[{\[]\s*[\"{\[}\]]", start):
+            return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
+        fields = _fields(start.partition("\n")[0])
+        if len(fields) in _TREC and _is_number(fields[_NUMBER_AT[len(fields)]]):
+            return _read_trec(path, len(fields)).runs(name, otherwise=_stem(path))
+        _require_header(path, fields)
     return _of_table(read_table(path, _chosen(where))).runs(name, otherwise=_stem(path))
 
 
-def _read_json(path: PathLike, name: str | None) -> list[Run]:
+def _json(path: PathLike) -> Any:  # noqa: ANN401
+    """Return the one value of a file, or the list of those on its lines."""
     text = read_text(path, "JSON").strip()
     with sound(path, "JSON"):
         value, end = json.JSONDecoder().raw_decode(text)
-    if end < len(text):
-        value = None  # an object on each line
-    if isinstance(value, Mapping) and _named(value, "query_id") is None:
-        return _runs_in(value, os.fspath(path), name=name, otherwise=_stem(path))
-    if isinstance(value, list):
-        return _runs_in(value, os.fspath(path), name=name, otherwise=_stem(path))
-    rows = [row for _, row in read_jsonl(path)]
-    return _runs_in(rows, os.fspath(path), name=name, otherwise=_stem(path))
+    one = isinstance(value, Mapping) and find_column(list(value), "ranked_query") is not None
+    return [row for _, row in read_jsonl(path)] if one or end < len(text) else value
 
 
-# Column of the number by which lines with that many columns are told from others: score, rank.
-_TREC_WIDTHS = {6: 4, 3: 2}
-_OF_MS_MARCO = "query_id doc_id rank"
+def _require_header(path: PathLike, fields: Sequence[str]) -> None:
+    number, first = next(read_lines(path), (0, ""))
+    if not first:
+        raise DataError(f"{path} is empty; expected lines 'query_id Q0 doc_id rank score tag'")
+    if find_column(re.split("[,;\t]", first), "ranked_query") is not None:
+        return
+    problem = f"{len(fields)} columns: {first[:80]!r}"
+    if len(fields) in _TREC:
+        problem = f"{fields[_NUMBER_AT[len(fields)]]!r} where a number belongs"
+    raise DataError(
+        f"{path}:{number}: expected 6 columns (query_id Q0 doc_id rank score tag), 3 (query_id "
+        f"doc_id rank), a header with query_id, doc_id and score, or JSON; found {problem}"
+    )
+
+
+_TREC = {
+    6: ("query_id", "Q0", "doc_id", "rank", "score", "tag"),
+    3: ("query_id", "doc_id", "rank"),  # of MS MARCO
+}
+_NUMBER_AT = {6: 4, 3: 2}  # the column by which lines are told from others
 _BLOCK = 8_192  # bytes that are taken apart together: their parts stay in a processor's cache
 _END = "\0"  # stands for the end of a line there
 # Only ASCII space separates: an id may hold a no-break or an ideographic space. The byte-order
@@ -340,61 +344,56 @@ def _is_number(text: str) -> bool:
     return True
 
 
-class _Codes:
-    """Names in the order in which they come first, and the code of each entry."""
+class _Names:
+    """Names in the order in which they come first, and the number of that of each row."""
 
     def __init__(self) -> None:
-        self.of: defaultdict[str, int] = defaultdict(count().__next__)
-        self.parts: list[CodeArray] = []
+        self._of: defaultdict[str, int] = defaultdict(count().__next__)
+        self._parts: list[CodeArray] = []
 
     def add(self, names: Sequence[str]) -> None:
-        self.parts.append(np.fromiter(map(self.of.__getitem__, names), np.int32, len(names)))
+        self._parts.append(np.fromiter(map(self._of.__getitem__, names), np.int32, len(names)))
 
     @property
-    def codes(self) -> IntArray:
-        return np.concatenate(self.parts).astype(np.int64)
+    def column(self) -> Column:
+        return list(self._of), np.concatenate(self._parts)
 
 
 def _read_trec(path: PathLike, width: int) -> Entries:
-    queries, docs, tags = _Codes(), _Codes(), _Codes()
+    roles = _TREC[width]
+    names = {role: _Names() for role in ("query_id", "doc_id", "tag") if role in roles}
+    role = roles[_NUMBER_AT[width]]
+    numbers: list[FloatArray] = []
     ranks: list[FloatArray] | None = []
-    scores: list[FloatArray] = []
-    for number, text in read_blocks(path, _BLOCK):
-        columns = _cells(path, number, text, width)
-        queries.add(columns[0])
-        if width == 3:
-            docs.add(columns[1])
-            scores.append(_numbers_of(columns[2], "rank", path, number))
-            continue
-        docs.add(columns[2])
-        tags.add(columns[5])
-        scores.append(_numbers_of(columns[4], "score", path, number))
+    for line, text in read_blocks(path, _BLOCK):
+        cells = dict(zip(roles, _cells(path, line, text, roles), strict=True))
+        for kind, column in names.items():
+            column.add(cells[kind])
+        numbers.append(_numbers_of(cells[role], role, path, line))
         if ranks is not None:
             try:
-                ranks.append(np.fromiter(map(float, columns[3]), np.float64, len(columns[3])))
+                ranks.append(np.fromiter(map(float, cells["rank"]), np.float64))
             except ValueError:
                 ranks = None  # trec_eval does not read this column, and it may hold anything
-    for tag in tags.of:
+    entries = Entries(
+        where=os.fspath(path),
+        queries=names["query_id"].column,
+        docs=names["doc_id"].column,
+        ranks=None if ranks is None else np.concatenate(ranks),
+    )
+    if "tag" not in names:
+        _require_ranks(entries, path)
+        return entries
+    systems = names["tag"].column
+    for tag in systems[0]:
         if not tag.isprintable():
             require_name(tag, "run name", _place(path, tag))
-    numbers = np.concatenate(scores)
-    if width == 3:
-        _require_ranks(numbers, queries.codes, docs.codes, path)
-    return Entries(
-        where=os.fspath(path),
-        query_ids=list(queries.of),
-        query_codes=queries.codes,
-        doc_ids=list(docs.of),
-        doc_codes=docs.codes,
-        ranks=numbers if width == 3 else np.concatenate(ranks) if ranks else None,
-        scores=None if width == 3 else numbers,
-        systems=list(tags.of),
-        system_codes=tags.codes if tags.of else None,
-    )
+    return replace(entries, scores=np.concatenate(numbers), systems=systems)
 
 
-def _cells(path: PathLike, number: int, text: str, width: int) -> list[list[str]]:
+def _cells(path: PathLike, number: int, text: str, roles: Sequence[str]) -> list[list[str]]:
     """Return the columns of some lines, of which the first has that number."""
+    width = len(roles)
     ended = text.removesuffix("\n").replace("\n", f" {_END} ") + f" {_END}"
     cells = ended.split() if text.isascii() else _fields(ended)
     if len(cells) % (width + 1) or set(cells[width :: width + 1]) != {_END}:
@@ -402,10 +401,9 @@ def _cells(path: PathLike, number: int, text: str, width: int) -> list[list[str]
         for at, line in enumerate(text.split("\n"), number):
             fields = _fields(line)
             if fields and len(fields) != width:
-                expected = "query_id Q0 doc_id rank score tag" if width == 6 else _OF_MS_MARCO
                 raise DataError(
-                    f"{path}:{at}: expected {width} columns ({expected}), found {len(fields)}: "
-                    f"{line[:80]!r}"
+                    f"{path}:{at}: expected {width} columns ({' '.join(roles)}), found "
+                    f"{len(fields)}: {line[:80]!r}"
                 )
             cells += [*fields, _END] if fields else []
     return [cells[column :: width + 1] for column in range(width)]
@@ -430,11 +428,11 @@ def _place(path: PathLike, field: str, first: int = 1) -> str:
     return f"{path}:{next(lines)}"
 
 
-def _require_ranks(ranks: FloatArray, queries: IntArray, docs: IntArray, path: PathLike) -> None:
+def _require_ranks(entries: Entries, path: PathLike) -> None:
     """Refuse a third column that numbers no ranking, as grades of judgments and scores do."""
-    places = np.unique(np.stack([queries, docs, ranks.astype(np.int64)]), axis=1)
-    pairs = np.unique(places[[0, 2]], axis=1)
-    if np.any(ranks != np.rint(ranks)) or pairs.shape != (2, places.shape[1]):
+    rows = np.stack([entries.queries[1], np.asarray(entries.ranks), entries.docs[1]])
+    places = np.unique(rows, axis=1)[:2]
+    if np.any(places[1] != np.rint(places[1])) or len(np.unique(places, axis=1)) != len(places):
         raise DataError(
             f"{path}: the third column holds no ranks: in some query two documents have the same, "
             "or it is no whole number; put a header above scores (query_id, doc_id, score)"
@@ -527,21 +525,30 @@ def _single(runs: Sequence[Run], value: object) -> Run:
 def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> list[Run]:  # noqa: ANN401
     if _is_of_ranx(value):
         name, value = name or value.name, value.to_dict()
+    entries = None
     if is_frame(value) or _is_rows(value):
-        table = value if is_frame(value) else list(map(_row, value))
+        table = value if is_frame(value) else list(map(row_of, value))
         columns = columns_of(table, where)
-        if (lists := _by_query(columns)) is not None:
-            return _of_lists(lists, where).runs(name, otherwise=otherwise)
-        return _of_table(table_of(columns, where, _chosen(where))).runs(name, otherwise=otherwise)
-    by_query = isinstance(value, Mapping) and all(map(_is_ranking, value.values()))
-    if isinstance(value, Mapping) and not by_query and all(map(is_results, value.values())):
-        return [
-            run
-            for system, one in value.items()
-            for run in _runs_in(one, f"{where}, {system}", name=str(system), otherwise=otherwise)
-        ]
-    if isinstance(value, Mapping):
-        return _of_lists(value, where).runs(name, otherwise=otherwise)
+        lists = _by_query(columns)
+        if lists is None:
+            entries = _of_table(table_of(columns, where, _chosen(where)))
+        else:
+            entries = _of_lists(lists, where)
+    elif isinstance(value, Mapping):
+        rows = list(value.values())
+        if _are_scored(rows):
+            parts = [(row, row.values()) for row in rows]
+            entries = entries_of(where, list(value), parts, ordered=False)
+        elif all(map(_is_ranking, rows)) or not all(map(is_results, rows)):
+            entries = _of_lists(value, where)
+        else:
+            return [
+                run
+                for system, one in value.items()
+                for run in _runs_in(one, f"{where}, {system}", name=str(system), otherwise="")
+            ]
+    if entries is not None:
+        return entries.runs(name, otherwise=otherwise)
     raise DataError(
         f"{where}: {a(value)} is no ranking; expected {{query: {{document: score}}}}, "
         "{query: [documents]}, {query: [(document, score)]}, or rows with query_id, doc_id and "
@@ -554,12 +561,7 @@ def _is_rows(value: object) -> bool:
     if not isinstance(value, list | tuple) or not value:
         return False
     rows = all(isinstance(row, Mapping) or hasattr(row, "_asdict") for row in value)
-    return rows and _named(_row(value[0]), "query_id") is not None
-
-
-def _row(row: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping or a named tuple
-    mapping: Mapping[str, Any] = row._asdict() if hasattr(row, "_asdict") else row
-    return mapping
+    return rows and find_column(list(row_of(value[0])), "ranked_query") is not None
 
 
 def _is_of_ranx(value: object) -> bool:
@@ -569,30 +571,24 @@ def _is_of_ranx(value: object) -> bool:
 
 def is_results(value: object) -> bool:
     """Whether a value is a finished ranking: a run, its file, a frame, or a dict of rankings."""
-    if isinstance(value, Run) or is_frame(value) or _is_rows(value):
-        return True
-    if _is_of_ranx(value):
+    if isinstance(value, Run) or is_frame(value) or _is_rows(value) or _is_of_ranx(value):
         return True
     if isinstance(value, str | os.PathLike):
         return is_path(value) and Path(value).is_file()
     if not isinstance(value, Mapping) or not value:
         return False
-    return all(map(_is_ranking, value.values()))
+    return _are_scored(value.values()) or all(map(_is_ranking, value.values()))
 
 
 def _is_ranking(row: object) -> bool:
-    if _is_unordered(row):
+    if _are_scored([row]):
         return True
     try:
         documents = listed(row)
     except DataError:
         return True  # to be refused with the reason
-    if isinstance(documents, Mapping) or not isinstance(documents, list | tuple):
-        return False
-    return all(
-        isinstance(one, str | int | np.integer)
-        or (isinstance(one, tuple | list) and len(one) == 2)
-        or id_in(row_of(one)) is not None
+    return isinstance(documents, list | tuple) and all(
+        isinstance(one, str | int | np.integer) or _is_pair(one) or id_in(row_of(one)) is not None
         for one in documents
     )
 
@@ -600,61 +596,77 @@ def _is_ranking(row: object) -> bool:
 # Lists and dictionaries by query.
 
 
-def _of_lists(lists: Mapping[Any, Any], where: str) -> Entries:
-    rows = list(lists.values())
-    kinds = set(map(type, rows))
-    queries = _texts(list(lists))
-    scores: FloatArray | None = None
-    ranks: FloatArray | None = None
-    if kinds <= {dict} and _are_numbers(chain.from_iterable(row.values() for row in rows)):
-        docs = list(chain.from_iterable(rows))
-        scores = _numbers(chain.from_iterable(row.values() for row in rows), len(docs), where)
-        lengths = list(map(len, rows))
-    else:
-        parts = [_ranking(row, f"{where}, query {query!r}") for query, row in lists.items()]
-        docs = list(chain.from_iterable(ids for ids, _ in parts))
-        lengths = [len(ids) for ids, _ in parts]
-        if all(scored is not None for _, scored in parts):
-            given = chain.from_iterable(scored or () for _, scored in parts)
-            scores = _numbers(given, len(docs), where)
-        if not any(map(_is_unordered, rows)):
-            firsts = np.cumsum([0, *lengths[:-1]])
-            ranks = (np.arange(len(docs)) - np.repeat(firsts, lengths)).astype(np.float64)
-    doc_ids, doc_codes = coded(_texts(docs))
+def entries_of(
+    where: str,
+    query_ids: Sequence[Any],
+    lists: Sequence[tuple[Collection[Any], Collection[Any] | None]],
+    *,
+    ordered: bool = True,
+) -> Entries:
+    """Return the ids and scores of the documents of each query as entries.
+
+    Parameters
+    ----------
+    where : str
+        What holds them, for messages.
+    query_ids : sequence
+    lists : sequence of (ids, scores)
+        One for each query, without scores where these are none.
+    ordered : bool
+        Whether the best document of each list comes first.
+
+    Raises
+    ------
+    DataError
+        If a score is no finite number.
+    """
+    docs = list(chain.from_iterable(ids for ids, _ in lists))
+    lengths = np.array([len(ids) for ids, _ in lists], dtype=np.int64)
+    scores = None
+    if not any(scored is None for _, scored in lists):
+        scores = _numbers(chain.from_iterable(scored or () for _, scored in lists), docs, where)
+    places = np.arange(len(docs)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return Entries(
         where=where,
-        query_ids=queries,
-        query_codes=np.repeat(np.arange(len(rows)), lengths),
-        doc_ids=doc_ids,
-        doc_codes=doc_codes.astype(np.int64),
-        ranks=ranks,
+        queries=(_texts(query_ids), np.repeat(np.arange(len(lists)), lengths)),
+        docs=coded(_texts(docs)),
+        ranks=places.astype(np.float64) if ordered else None,
         scores=scores,
     )
 
 
-def _is_unordered(row: object) -> bool:
-    """Whether the order of a ranking is no evidence: that of ``{document: score}`` is not."""
-    return isinstance(row, Mapping) and _are_numbers(row.values())
+def _of_lists(lists: Mapping[Any, Any], where: str) -> Entries:
+    parts = [_ranking(row, f"{where}, query {query!r}") for query, row in lists.items()]
+    ordered = not any(_are_scored([row]) for row in lists.values())
+    return entries_of(where, list(lists), parts, ordered=ordered)
 
 
-def _are_numbers(values: Iterable[object]) -> bool:
-    kinds = set(map(type, values))  # a line for each score takes as long as all the rest
+def _are_scored(rows: Iterable[Any]) -> bool:
+    """Whether rankings are ``{document: score}``, in which the order is no evidence."""
+    if not all(isinstance(row, Mapping) for row in rows):
+        return False
+    # a line for each score takes as long as all the rest
+    kinds = set(map(type, chain.from_iterable(row.values() for row in rows)))
     return all(issubclass(kind, int | float | np.number) for kind in kinds)
 
 
-def _ranking(row: Any, where: str) -> tuple[Sequence[Any], Sequence[Any] | None]:  # noqa: ANN401
+def _is_pair(document: object) -> bool:
+    return isinstance(document, tuple | list) and len(document) == 2
+
+
+def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | None]:  # noqa: ANN401
     """Return ids and scores of one query, in the order given."""
-    if _is_unordered(row):
-        return list(row), list(row.values())
+    if _are_scored([row]):
+        return row, row.values()
     try:
-        found = listed(row)
+        documents = listed(row)
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
-    if isinstance(found, str | Mapping) or not isinstance(found, Iterable):
+    if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise DataError(f"{where}: {a(row)} is no ranking; expected documents, best first")
-    documents = list(found)
+    documents = list(documents)
     scores: Sequence[Any] | None = None
-    if documents and all(isinstance(one, tuple | list) and len(one) == 2 for one in documents):
+    if documents and all(map(_is_pair, documents)):
         documents, scores = map(list, zip(*documents, strict=True))
     if all(isinstance(one, str | int | float | np.number) for one in documents):
         return documents, scores
@@ -670,21 +682,13 @@ def _ranking(row: Any, where: str) -> tuple[Sequence[Any], Sequence[Any] | None]
 
 
 def _texts(ids: Sequence[Any]) -> Sequence[str]:
-    """Return ids as text, however they were typed: 12.0 of a column of fractions is 12."""
-    if set(map(type, ids)) <= {str}:
-        return ids
-    return [_text(one) for one in ids]
+    """Return ids as text, however they were typed."""
+    return ids if set(map(type, ids)) <= {str} else list(map(name_of, ids))
 
 
-def _text(one: object) -> str:
-    if isinstance(one, float | np.floating) and float(one).is_integer():
-        return str(int(one))
-    return str(one)
-
-
-def _numbers(values: Iterable[Any], n: int, where: str) -> FloatArray:
+def _numbers(values: Iterable[Any], docs: Sequence[Any], where: str) -> FloatArray:
     try:
-        numbers = np.fromiter(values, np.float64, n)
+        numbers = np.fromiter(values, np.float64, len(docs))
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{where}: a score is no number ({error})") from error
     if not np.isfinite(numbers).all():
@@ -696,92 +700,57 @@ def _numbers(values: Iterable[Any], n: int, where: str) -> FloatArray:
 # Tables: frames, rows, CSV, TSV, JSON lines, Parquet.
 
 
-_COLUMNS = {
-    "query_id": ("query_id", "qid", "topic", "topic_id", "query", "query_no", "q_id"),
-    "doc_id": (
-        "doc_id", "docid", "docno", "document_id", "corpus_id", "pid", "passage_id", "doc",
-        "document", "id",
-    ),
-    "rank": ("rank", "position"),
-    "score": ("score", "similarity", "sim", "relevance_score", "rerank_score"),
-    "distance": ("distance", "dist"),
-    "system": ("system", "run", "run_name", "run_id", "run_tag", "retriever"),
-    "documents": (
-        "results", "documents", "docs", "hits", "candidates", "ranking", "retrieved", "doc_ids",
-    ),
-}  # fmt: skip
-
-
-def _named(names: Iterable[str], role: str) -> str | None:
-    """Return the first column that has one of the usual names of a role."""
-    plain = {re.sub(r"[^a-z0-9]+", "_", str(name).lower()).strip("_"): name for name in names}
-    return next((plain[alias] for alias in _COLUMNS[role] if alias in plain), None)
-
-
-def _found(columns: Mapping[str, list[Any]], role: str) -> tuple[str, list[Any]] | None:
-    name = _named(columns, role)
-    return None if name is None else (name, columns[name])
+_ROLES = ("ranked_query", "ranked", "rank", "score", "distance", "ranker")
 
 
 def _by_query(columns: Mapping[str, list[Any]]) -> dict[Any, Any] | None:
     """Return the documents of each query where a row holds all of a query, or None."""
-    queries, lists = _found(columns, "query_id"), _found(columns, "documents")
-    if queries is None or lists is None or not all(map(_is_ranking, lists[1])):
+    query, lists = (find_column(list(columns), role) for role in ("ranked_query", "documents"))
+    if query is None or lists is None or not all(map(_is_ranking, columns[lists])):
         return None
-    ids = [
-        one.get(_named(one, "query_id")) if isinstance(one, Mapping) else one for one in queries[1]
-    ]
-    return dict(zip(ids, lists[1], strict=True))
+    return dict(zip(map(_query_id, columns[query]), columns[lists], strict=True))
 
 
-def _chosen(where: str) -> Any:  # noqa: ANN401 - a chooser of read_table
-    def choose(names: tuple[str, ...]) -> list[str]:
-        columns = {role: _named(names, role) for role in _COLUMNS if role != "documents"}
-        for role in ("query_id", "doc_id"):
-            if columns[role] is None:
-                raise DataError(
-                    f"{where} has no column {role}: looked for {', '.join(_COLUMNS[role])}, found "
-                    f"{', '.join(names)}; rename one"
-                )
+def _query_id(query: Any) -> Any:  # noqa: ANN401 - an id, or a mapping that holds one
+    name = find_column(list(query), "ranked_query") if isinstance(query, Mapping) else None
+    return query if name is None else query[name]
+
+
+def _chosen(where: str) -> Chooser:
+    def choose(names: tuple[str, ...]) -> Mapping[str, str | None]:
+        roles = dict.fromkeys(_ROLES)
+        columns = find_columns(names, roles, path=where, needed=_ROLES[:2], options=False)
         if not any(columns[role] for role in ("rank", "score", "distance")):
             raise DataError(
                 f"{where} has neither rank nor score: columns are {', '.join(names)}; add one"
             )
-        return [name for name in columns.values() if name is not None]
+        return columns
 
     return choose
 
 
 def _of_table(table: Table) -> Entries:
-    columns = table.columns
-    doc, query = _found(columns, "doc_id"), _found(columns, "query_id")
-    docs = names_of(table, doc[0] if doc else "", role="document id")
-    queries = names_of(table, query[0] if query else "", role="query id")
-    values: dict[str, FloatArray | None] = {}
-    for role in ("rank", "score", "distance"):
-        name = _named(columns, role)
-        values[role] = None if name is None else _numbers_in(table, name, role, docs)
-    scores, distances = values["score"], values["distance"]
-    if scores is None and distances is not None:
-        scores = -distances
-    query_ids, query_codes = coded(queries)
-    doc_ids, doc_codes = coded(docs)
-    system = _named(columns, "system")
-    systems: Sequence[str] = ()
-    system_codes = None
-    if system is not None:
-        systems, system_codes = coded(names_of(table, system, role="system", shown=True))
-    return Entries(
+    column = {role: str(name) for role, name in table.roles.items() if name is not None}
+    docs = names_of(table, column["ranked"], role="document id")
+    queries = names_of(table, column["ranked_query"], role="query id")
+    values = {
+        role: _numbers_in(table, column[role], role, docs)
+        for role in ("rank", "score", "distance")
+        if role in column
+    }
+    if "distance" in values:
+        values.setdefault("score", -values["distance"])
+    entries = Entries(
         where=table.path,
-        query_ids=query_ids,
-        query_codes=query_codes.astype(np.int64),
-        doc_ids=doc_ids,
-        doc_codes=doc_codes.astype(np.int64),
-        ranks=values["rank"],
-        scores=scores,
-        systems=systems,
-        system_codes=None if system_codes is None else system_codes.astype(np.int64),
+        queries=coded(queries),
+        docs=coded(docs),
+        ranks=values.get("rank"),
+        scores=values.get("score"),
     )
+    if "ranker" not in column:
+        return entries
+    systems = names_of(table, column["ranker"], role="system", shown=True)
+    return replace(entries, systems=coded(systems))
 
 
 def _numbers_in(table: Table, column: str, role: str, docs: list[str]) -> FloatArray:

@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from rag_sourcebias.core.data import Corpus, Query, Run, coded
+from rag_sourcebias.core.data import Corpus, Query, Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Retriever
-from rag_sourcebias.intake.rankings import Entries
+from rag_sourcebias.intake.objects import a
+from rag_sourcebias.intake.rankings import entries_of
 from rag_sourcebias.intake.results import is_number, listed
 from rag_sourcebias.retrieval.findings import RetrievalCode
 from rag_sourcebias.retrieval.rerank import CALLABLE, as_search, installed, roots, type_name
@@ -233,23 +233,17 @@ class ApplicationRetriever:
         """
         require_at_least(1, depth=depth)
         lists = self._ask(queries, depth)
-        rows, matched = _Matching(self.corpus, self.spec.id_key).of(
-            [hit for hits in lists for hit in hits], self.name
-        )
+        hits = list(chain.from_iterable(lists))
+        ids, matched = _Matching(self.corpus, self.spec.id_key).of(hits, self.name)
         self.notes = (matched, *_shortness(lists, depth))
-        doc_ids, doc_codes = coded(rows)
-        lengths = list(map(len, lists))
-        scores = [hit.score for hits in lists for hit in hits]
-        numbers = all(isinstance(score, int | float) for score in scores)
-        return Entries(
-            where=f"retriever {self.name!r}",
-            query_ids=[query.query_id for query in queries],
-            query_codes=np.repeat(np.arange(len(lists)), lengths),
-            doc_ids=doc_ids,
-            doc_codes=doc_codes.astype(np.int64),
-            ranks=np.concatenate([np.arange(n, dtype=np.float64) for n in lengths]),
-            scores=np.array(scores, np.float64) if numbers else None,
-        ).run(self.name)
+        left = iter(ids)
+        scored = all(is_number(hit.score) for hit in hits)
+        found = [
+            (list(islice(left, len(part))), [hit.score for hit in part] if scored else None)
+            for part in lists
+        ]
+        query_ids = [query.query_id for query in queries]
+        return entries_of(f"retriever {self.name!r}", query_ids, found).run(self.name)
 
     def _ask(self, queries: Sequence[Query], depth: int) -> list[list[Hit]]:
         obj = self.spec.obj
@@ -297,7 +291,7 @@ class ApplicationRetriever:
             text = isinstance(found, str | bytes | Mapping)
             if text or not isinstance(found, Iterable) or inspect.isawaitable(found):
                 raise DataError(
-                    f"retriever {self.name!r} returned {_a(found)} for query {query.query_id!r}; "
+                    f"retriever {self.name!r} returned {a(found)} for query {query.query_id!r}; "
                     "expected a list of documents (ids, or objects or dicts with an id, text or "
                     "metadata), best first"
                 )
@@ -314,14 +308,6 @@ class ApplicationRetriever:
             raise DataError(
                 f"retriever {self.name!r}, query {query.query_id!r}: {error}"
             ) from error
-
-
-def _a(found: object) -> str:
-    if found is None:
-        return "nothing (None)"
-    if isinstance(found, str):
-        return "a text"
-    return f"an object of type {type_name(found)}"
 
 
 def _loop_is_running() -> bool:
@@ -346,7 +332,7 @@ def _described(found: Any, name: str) -> Hit:  # noqa: ANN401
                 hit: Hit = describe(found)
             except (TypeError, AttributeError, IndexError, ValueError) as error:
                 raise DataError(
-                    f"retriever {name!r} returned {_a(found)} among its documents; expected ids, "
+                    f"retriever {name!r} returned {a(found)} among its documents; expected ids, "
                     "or objects or dicts with an id, text or metadata"
                 ) from error
             return hit

@@ -294,7 +294,7 @@ MISTAKES = {
     "no texts": (call("bm25", JUDGED), "hold no texts"),
     "other columns": (
         call(pd.DataFrame({"a": [1], "b": [2]}), JUDGED),
-        "results has no column query_id: .*found a, b",
+        "results: no column is recognised as query_id or doc_id; its columns are a, b",
     ),
     "other data columns": (
         call(RESULTS, pd.DataFrame({"query_id": ["q0"], "text": ["t"]})),
@@ -319,7 +319,7 @@ MISTAKES = {
     "other results": (call({"x": ["a"]}, JUDGED), "no query in common.*'x'.*'q0'"),
     "no file": (call(Path("none.run"), JUDGED), "no file 'none.run'"),
     "texts as scores": (call({"q0": {"human0": "high"}}, JUDGED), "a number for each score"),
-    "an answer": (call(lambda _: "Paris.", DATA), "returned a text for query"),
+    "an answer": (call(lambda _: "Paris.", DATA), "returned the text 'Paris.' for query"),
     "it fails": (call(Broken(), DATA), "'Broken' failed on query 'q0': TimeoutError"),
     "both configs": (
         lambda: rsb.audit(RESULTS, JUDGED, config=rsb.AuditConfig(), seed=1),
