@@ -14,9 +14,9 @@ os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 import numpy as np
 from ragas import EvaluationDataset, evaluate
 
-from rag_sourcebias.answers.data import AnswerTexts
-from rag_sourcebias.answers.files import read_answer_texts
 from rag_sourcebias.answers.measure import reference_similarity
+from rag_sourcebias.core.texts import AnswerTexts
+from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias_integrations.ragas.intervals import intervals

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.answers.data import AnswerTexts
+from rag_sourcebias.core.texts import AnswerTexts
 
 TEXTS = ("a river floods", "rain fell on the town", "the town by the river", "dogs run")
 FILLER = ("", "it is", "well it must be said that this is")

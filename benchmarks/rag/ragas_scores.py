@@ -23,9 +23,9 @@ import numpy as np
 from ragas import EvaluationDataset, evaluate
 from ragas.dataset_schema import EvaluationResult
 
-from rag_sourcebias.answers.data import AnswerTexts
-from rag_sourcebias.answers.files import read_answer_texts
 from rag_sourcebias.answers.measure import fit_similarity_adjustment
+from rag_sourcebias.core.texts import AnswerTexts
+from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias_integrations.ragas.intervals import intervals

@@ -15,8 +15,9 @@ from ours_source import encoder
 from ours_texts import styled
 
 from rag_sourcebias.answers.audit import audit_answers
-from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.answers.data import AnswerConfig
 from rag_sourcebias.core.data import Qrels, Run
+from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.measure.relevance import score_run
 from rag_sourcebias.style.audit import audit_style
 

@@ -150,12 +150,12 @@ _beir = _named("intake.beir:read_beir")
 _tags = _named("intake.judgments:read_tags")
 _texts = _named("intake.beir:read_texts")
 _clusters = _named("intake.tables:read_clusters")
-_items = _named("judged.files:read_judged_items")
-_labels = _named("judged.files:read_label_distributions")
-_answer_texts = _named("answers.files:read_answer_texts")
-_answer_scores = _named("answers.files:read_answer_scores")
-_ragas = _named("judged.files:read_ragas_result")
-_styled = _named("style.data:read_styled_texts")
+_items = _named("intake.judged:read_judged_items")
+_labels = _named("intake.judged:read_label_distributions")
+_answer_texts = _named("intake.answers:read_answer_texts")
+_answer_scores = _named("intake.answers:read_answer_scores")
+_ragas = _named("intake.judged:read_ragas_result")
+_styled = _named("intake.styled:read_styled_texts")
 _sheet = _named("judged.sheets:read_label_sheet")
 _read_report = _named("kinds:read_report")
 _adjustment = _named("answers.measure:read_adjustment")
@@ -176,7 +176,7 @@ def _sharded(folder: Path) -> object:
 
 
 def _joined(folder: Path) -> object:
-    from rag_sourcebias.judged.files import join_judged
+    from rag_sourcebias.intake.judged import join_judged
 
     return join_judged(folder / "human.csv", folder / "judge.jsonl")
 
@@ -348,7 +348,7 @@ def _write_history(folder: Path) -> None:
 
 
 def _write_anchors(folder: Path) -> None:
-    from rag_sourcebias.judged.files import read_judged_items
+    from rag_sourcebias.intake.judged import read_judged_items
     from rag_sourcebias.judged.judge_audit import build_anchor_set, write_anchor_set
 
     _csv("items.csv", [{"id": i, "human": i % 2, "judge": i / 30} for i in range(30)])(folder)

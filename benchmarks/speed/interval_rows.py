@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.infer.judged import compare_systems, mean_interval
-from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.intake.judged import read_judged_items
 from rag_sourcebias.judged.judge_audit import audit_judge
 
 Row = Callable[[str, str, str, float, str, bool], dict]

@@ -21,17 +21,14 @@ from pathlib import Path
 import findings
 
 from rag_sourcebias.answers.audit import audit_answers
-from rag_sourcebias.answers.files import read_answer_texts
 from rag_sourcebias.answers.page import AnswerBiasReport
 from rag_sourcebias.core.codec import environment
+from rag_sourcebias.intake.answers import read_answer_texts
+from rag_sourcebias.intake.styled import load_styled_sample, read_styled_texts
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.audit import audit_style
-from rag_sourcebias.style.data import (
-    load_styled_sample,
-    read_styled_texts,
-)
 from rag_sourcebias.style.page import StyleReport
 
 HERE = Path(__file__).parent

@@ -17,13 +17,8 @@ from counting import study
 from rates import row
 
 from rag_sourcebias.answers.audit import measure_answer_bias
-from rag_sourcebias.answers.data import (
-    AnswerConfig,
-    AnswerScorer,
-    AnswerStyle,
-    AnswerTexts,
-    AnswerUse,
-)
+from rag_sourcebias.answers.data import AnswerConfig, AnswerScorer, AnswerStyle, AnswerUse
+from rag_sourcebias.core.texts import AnswerTexts
 
 FloatArray = npt.NDArray[np.float64]
 SIZES = (60, 400)

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from counting import study
 from rates import row
 
+from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.style.audit import measure_style_bias
-from rag_sourcebias.style.data import StyleCode, StyleConfig, StyledTexts, StyleSystem
+from rag_sourcebias.style.data import StyleCode, StyleConfig, StyleSystem
 from rag_sourcebias.style.measure import rank_versions, unfairness_score
 
 FloatArray = npt.NDArray[np.float64]

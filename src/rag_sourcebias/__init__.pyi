@@ -2,8 +2,6 @@ from ._version import __version__ as __version__
 from .answers.audit import audit_answers as audit_answers
 from .answers.audit import measure_answer_bias as measure_answer_bias
 from .answers.data import AnswerConfig as AnswerConfig
-from .answers.data import AnswerTexts as AnswerTexts
-from .answers.files import read_answer_texts as read_answer_texts
 from .answers.page import AnswerBiasReport as AnswerBiasReport
 from .core.completions import JudgedItems as JudgedItems
 from .core.data import Corpus as Corpus
@@ -17,6 +15,8 @@ from .core.data import Run as Run
 from .core.data import TagTable as TagTable
 from .core.errors import SourceBiasError as SourceBiasError
 from .core.finding import Interval as Interval
+from .core.texts import AnswerTexts as AnswerTexts
+from .core.texts import StyledTexts as StyledTexts
 from .debias.audit import measure_debias as measure_debias
 from .debias.data import DebiasConfig as DebiasConfig
 from .debias.legacy_report import DebiasReport as DebiasReport
@@ -25,15 +25,17 @@ from .explain.data import ExplainConfig as ExplainConfig
 from .explain.report import ExplainReport as ExplainReport
 from .infer.judged import mean_interval as mean_interval
 from .infer.means import relative_delta_interval as relative_delta_interval
+from .intake.answers import read_answer_texts as read_answer_texts
 from .intake.beir import read_beir as read_beir
+from .intake.judged import join_judged as join_judged
+from .intake.judged import read_judged_items as read_judged_items
+from .intake.judged import read_label_distributions as read_label_distributions
 from .intake.judgments import read_qrels as read_qrels
 from .intake.judgments import read_tags as read_tags
 from .intake.rankings import read_run as read_run
 from .intake.samples import load_sample as load_sample
+from .intake.styled import read_styled_texts as read_styled_texts
 from .judged.data import JudgedConfig as JudgedConfig
-from .judged.files import join_judged as join_judged
-from .judged.files import read_judged_items as read_judged_items
-from .judged.files import read_label_distributions as read_label_distributions
 from .judged.page import JudgedReport as JudgedReport
 from .kinds import read_report as read_report
 from .measure.relevance import relative_delta as relative_delta
@@ -52,8 +54,6 @@ from .source.page import SkewReport as SkewReport
 from .style.audit import audit_style as audit_style
 from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig
-from .style.data import StyledTexts as StyledTexts
-from .style.data import read_styled_texts as read_styled_texts
 from .style.page import StyleReport as StyleReport
 from .verbs import audit as audit
 from .verbs import interval as interval

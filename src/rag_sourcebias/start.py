@@ -6,22 +6,28 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import chain, product
+from dataclasses import dataclass, replace
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rag_sourcebias.answers.files import find_answer_columns
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.answers import find_answer_columns
 from rag_sourcebias.intake.beir import corpus_files, read_corpus, splits_of
 from rag_sourcebias.intake.document_stores import summarise
-from rag_sourcebias.intake.files import read_json, read_lines
+from rag_sourcebias.intake.files import open_bytes, read_lines
+from rag_sourcebias.intake.judged import read_judged_items
 from rag_sourcebias.intake.samples import list_datasets
-from rag_sourcebias.intake.tables import find_column, find_ids, read_table, score_columns
-from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.intake.tables import (
+    Table,
+    find_column,
+    find_ids,
+    read_table,
+    score_columns,
+)
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
 from rag_sourcebias.monitor.follow import parquet_events
@@ -64,11 +70,6 @@ class Guess:
     what: str
     command: tuple[str, ...]
     lacks: str = ""
-
-    @property
-    def line(self) -> str:
-        """The command as it is typed."""
-        return f"rag-sourcebias {shlex.join(self.command)}"
 
 
 def start(
@@ -238,18 +239,17 @@ def _show_log(log: Path, json: str | None) -> None:
 
 _MANY_SOURCES = 2
 _TREC_RUN = 6  # columns of a run
-_QUICK = 50_000_000  # bytes of a corpus that are read in some seconds
+_QUICK = 50_000_000  # bytes of a corpus or table that are read in some seconds
+_HEAD = 4_096  # bytes of a report in which its version stands
 
 
 def _is_report(file: Path) -> bool:
     """Whether a file is JSON with the version of a report."""
     if not file.is_file() or not file.name.endswith((".json", ".json.gz")):
         return False
-    try:
-        data = read_json(file, "the JSON of a report")
-    except DataError:
-        return False
-    return isinstance(data, dict) and "schema_version" in data
+    with suppress(DataError), open_bytes(file) as stream:
+        return b'"schema_version"' in stream.read(_HEAD)
+    return False
 
 
 def _is_log(path: Path) -> bool:
@@ -338,52 +338,46 @@ def _of_corpus(path: Path, files: Sequence[tuple[str | None, Path]]) -> Guess:
 
 
 def _of_file(path: Path) -> Iterator[Guess]:
-    head = [line.split() for _, line in zip(range(3), _lines(path), strict=False)]
-    if head and all(len(row) == _TREC_RUN and row[3].isdigit() for row in head):
+    name = str(path)
+    head: list[str] = []
+    with suppress(DataError):  # not text: it may be Parquet
+        head.extend(line for _, line in islice(read_lines(path), 3))
+    cells = list(map(str.split, head))
+    if cells and all(len(row) == _TREC_RUN and row[3].isdigit() for row in cells):
         yield Guess(
             "a TREC run",
             (),
             "audit source --run takes it, with judgments (--qrels) and a table of doc_id and "
             "source (--tags).",
         )
-    yield from _of_table(path, _columns(path))
-
-
-def _lines(path: Path) -> Iterator[str]:
+    large = path.stat().st_size > _QUICK
+    if large and head and head[0].lstrip().startswith("["):
+        raise DataError(
+            f"{name} is a JSON array of {path.stat().st_size / 1e6:,.0f} MB, which was not looked "
+            "at; write it as JSON lines"
+        )
     try:
-        yield from (line for _, line in read_lines(path))
-    except DataError:  # not text: it may be Parquet
-        return
-
-
-class _ColumnsOnly(Exception):  # noqa: N818 - ends a reading, and is no error
-    pass
-
-
-def _columns(path: Path) -> tuple[str, ...]:
-    """Return the names of a table's columns."""
-    found: list[str] = []
-
-    def choose(names: tuple[str, ...]) -> Sequence[str]:
-        found.extend(names)
-        raise _ColumnsOnly
-
-    try:
-        read_table(path, choose)
-    except _ColumnsOnly:
-        return tuple(found)
+        table = read_table(path, most=_ROWS if large else None)
     except DataError:
-        return ()
-    return ()
+        if head and _TABLES.search(name) is None:
+            return  # any text may look like a table of one column
+        raise
+    for found in _of_table(table):
+        yield replace(found, lacks=f"{_PART} {found.lacks}".strip()) if large else found
 
 
-def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
-    name, has = str(path), set(columns)
-    what = f"a table with the columns {', '.join(columns)}"
+_ROWS = 10_000  # of a large table that are looked at
+_PART = f"Only its first {_ROWS:,} rows were looked at: run it when you mean to."
+_TABLES = re.compile(r"\.(csv|tsv|json|jsonl|ndjson|parquet|pq)(\.(gz|bz2|xz|zst))?$")
+
+
+def _of_table(table: Table) -> Iterator[Guess]:
+    name, has = table.path, {*table.names}
+    what = f"a table with the columns {', '.join(table.names)}"
     if {"query_id", "side", "style", "text"} <= has or {"query", "doc_styles"} <= has:
         yield Guess(f"{what}: styled texts", ("audit", "style", name))
-    yield from _of_scores(path, columns, what)
-    if _column(columns, "doc_id", name) and "source" in has:
+    yield from _of_scores(table, what)
+    if _column(table, "doc_id") and "source" in has:
         yield Guess(
             f"{what}: tags of documents",
             (),
@@ -400,114 +394,88 @@ def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
 _PILOT = 50  # labels of a first sheet, if there are so many items
 
 
-def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Guess]:
+def _of_scores(table: Table, what: str) -> Iterator[Guess]:
     """Guess what answers or items are for, going by who graded them."""
-    name = str(path)
     marked: dict[str, Any] = {}
     with suppress(DataError):
-        marked = find_answer_columns(columns, name)
+        marked = find_answer_columns(table.names, table.path)
     long = "system" in marked
-    human = (
-        _numbered(columns, _PEOPLE)
-        or [
-            one
-            for one in (_column(columns, "human", name), marked["correct"][0] if long else None)
-            if one
-        ][:1]
-    )
-    answer, judge = _column(columns, "answer", name), _column(columns, "judge", name)
-    several = _numbered(columns, _JUDGES)
-    judges = [[judge]] if judge else []
-    if several and not judge:
-        judges.append(several)
-    if human or answer or _column(columns, "question", name):
-        judges += [[one] for one in score_columns(path, taken={judge, *human, *several})]
-    judged, items = None, None
+    human = _numbered(table, _PEOPLE)
+    usual = _column(table, "human") or (marked["correct"][0] if long else None)
+    if usual and not human:
+        human = [usual]
+    answer, judge = _column(table, "answer"), _column(table, "judge")
+    several = _numbered(table, _JUDGES)
+    judges = [[judge]] if judge else [several] if several else []
+    if human or answer or _column(table, "question"):
+        judges += [[one] for one in score_columns(table, taken={judge, *human, *several})]
+    judged = None
     if judges or (human and not answer):
-        judged, items = _judged(path, columns, what, judges, human)
-    whole = items is not None and not items.read.n_unlabeled
+        judged = _judged(table, what, judges, human)
+    whole = judged is not None and judged.items is not None and not judged.items.n_unlabeled
     score = ["--encoder", "all-MiniLM-L6-v2"]
-    if items is not None and long:
-        score = ["--judge", items.judges[0]]
-    answers = Guess(
-        f"{what}: answers that people marked",
-        ("audit", "answers", name, *score),
-        judged.lacks if judged and long else "",
-    )
+    if judged is not None and judged.items is not None and long:
+        score = ["--judge", judged.judges[0]]
     # labels of some rows go with the judge's values of all, labels of all with an audit
     if judged and human and not whole:
-        yield judged
+        yield judged.guess
     if marked:
-        yield answers
+        yield Guess(
+            f"{what}: answers that people marked",
+            ("audit", "answers", table.path, *score),
+            judged.guess.lacks if judged and long else "",
+        )
     if judged:
-        yield judged
-    if answer and _column(columns, "reference", name):
+        yield judged.guess
+    if answer and _column(table, "reference"):
         yield Guess(
             f"{what}: answers that nobody graded",
-            ("judge", "grade", name, "--model", "openai:gpt-4o-mini", "--dry-run"),
+            ("judge", "grade", table.path, "--model", "openai:gpt-4o-mini", "--dry-run"),
             "Name the model that grades them.",
         )
 
 
-def _judged(
-    path: Path,
-    columns: tuple[str, ...],
-    what: str,
-    judges: Sequence[Sequence[str]],
-    human: Sequence[str],
-) -> tuple[Guess, _Items | None]:
-    """Return what judged items are for, and the items if they can be read."""
-    name = str(path)
-    if not judges:
-        return Guess(
-            f"{what}: human labels in {' and '.join(human)}",
-            (),
-            "interval takes it, with the column of the judge (--judge): none holds numbers.",
-        ), None
-    try:
-        items = _readable(path, columns, judges, human)
-    except DataError as error:
-        return Guess(f"{what}: judged items that cannot be read", (), str(error)), None
-    return _of_items(name, what, items, judges), items
-
-
 @dataclass(frozen=True, slots=True)
-class _Items:
-    """Items as they could be read, and the columns that must be named for it."""
+class _Judged:
+    """What judged items are for, and the items if they can be read."""
 
-    read: JudgedItems
-    judges: Sequence[str]
-    human: Sequence[str]
-    columns: Mapping[str, Any]
-
-    @property
-    def options(self) -> list[str]:
-        """The columns as they are typed."""
-        options = []
-        for role, names in self.columns.items():
-            for column in [names] if isinstance(names, str) else names:
-                options += [f"--{role}", column]
-        return options
+    guess: Guess
+    items: JudgedItems | None = None
+    judges: Sequence[str] = ()
 
 
-def _readable(
-    path: Path,
-    columns: tuple[str, ...],
-    judges: Sequence[Sequence[str]],
-    human: Sequence[str],
-) -> _Items:
-    """Return the items by the first judge and the first ids that can be read.
+def _judged(
+    table: Table, what: str, judges: Sequence[Sequence[str]], human: Sequence[str]
+) -> _Judged:
+    """Return the items by the first judge and the first ids that can be read, and their use."""
+    name, labels = table.path, " and ".join(human)
+    if not judges:
+        lacks = "interval takes it, with the column of the judge (--judge): none holds numbers."
+        return _Judged(Guess(f"{what}: human labels in {labels}", (), lacks))
+    errors: list[DataError] = []
+    for judge, given in _columns(table, judges, human):
+        try:
+            items = read_judged_items(table, require_human=False, **given)
+        except DataError as error:
+            errors.append(error)
+            continue
+        what = f"{what}: judge values in {' and '.join(judge)}, "
+        note = _doubt(given, judges)
+        if human:
+            command = ("interval", name, *_options(given))
+            return _Judged(Guess(f"{what}human labels in {labels}", command, note), items, judge)
+        n = str(min(_PILOT, len(items)))
+        command = ("labels", name, *_options(given), "-n", n, "--output", "sheet.csv")
+        note = f"{note} It draws what people should label; then: rag-sourcebias interval"
+        return _Judged(Guess(f"{what}no human labels", command, note.lstrip()), items, judge)
+    return _Judged(Guess(f"{what}: judged items that cannot be read", (), str(errors[0])))
 
-    Raises
-    ------
-    DataError
-        Of the first judge and ids, if none can be read.
-    """
-    name = str(path)
-    usual = {
-        role: _column(columns, role, name)
-        for role in ("human", "judge", "id", "group", "cluster", "system", "question")
-    }
+
+def _columns(
+    table: Table, judges: Sequence[Sequence[str]], human: Sequence[str]
+) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
+    """Give each judge, for each way to tell items apart, and the columns that must be named."""
+    usual = {role: _column(table, role) for role in _ROLES}
     named: dict[str, Any] = {}
     if usual["system"] and not usual["group"]:
         named["group"] = usual["system"]
@@ -518,55 +486,50 @@ def _readable(
     system = usual["group"] or usual["system"]
     ids = [[usual["question"]], [usual["question"], system], [usual["id"], system]]
     # a sheet is brought back by ids, not by the numbers of rows
-    numbered = bool(human or find_ids(columns, given=None, path=name))
-    errors: list[DataError] = []
-    for judge, id_columns in product(judges, [[], *ids] if numbered else ids):
+    if human or find_ids(table.names, given=None, path=table.path):
+        ids = [[], *ids]
+    for judge, id_columns in product(judges, ids):
         given = named | ({} if judge == [usual["judge"]] else {"judge": judge})
         if any(id_columns):
             given["id"] = list(filter(None, id_columns))
         if usual["id"] and usual["id"] in id_columns:  # an answer of each system to it
             given["cluster"] = usual["id"]
-        try:
-            items = read_judged_items(path, require_human=False, **given)
-        except DataError as error:
-            errors.append(error)
-        else:
-            return _Items(items, judge, human, given)
-    raise errors[0]
+        yield judge, given
 
 
-def _of_items(name: str, what: str, items: _Items, judges: Sequence[Sequence[str]]) -> Guess:
-    """Put an interval on items that people labelled, or draw a sheet of those to label."""
-    what = f"{what}: judge values in {' and '.join(items.judges)}, "
-    others = [" and ".join(columns) for columns in judges]
-    note = ""
-    if "judge" in items.columns and len(others) > 1:
-        note = f"Which is the judge's: {' or '.join(others)}? Put its column after --judge."
-    elif "judge" in items.columns and len(items.judges) == 1:
-        note = f"Only {others[0]} holds numbers: run it if that is what the judge said."
-    if items.human:
-        command = ("interval", name, *items.options)
-        return Guess(f"{what}human labels in {' and '.join(items.human)}", command, note)
-    n = str(min(_PILOT, len(items.read)))
-    return Guess(
-        f"{what}no human labels",
-        ("labels", name, *items.options, "-n", n, "--output", "sheet.csv"),
-        f"{note} It draws what people should label; then: rag-sourcebias interval".lstrip(),
-    )
+_ROLES = ("human", "judge", "id", "group", "cluster", "system", "question")
+
+
+def _doubt(given: Mapping[str, Any], judges: Sequence[Sequence[str]]) -> str:
+    """Say that another column may be the judge's, where its name does not tell."""
+    if "judge" not in given:
+        return ""
+    others = " or ".join(map(" and ".join, judges))
+    if len(judges) > 1:
+        return f"Which is the judge's: {others}? Put its column after --judge."
+    if len(given["judge"]) > 1:
+        return ""
+    return f"Only {others} holds numbers: run it if that is what the judge said."
+
+
+def _options(given: Mapping[str, Any]) -> Iterator[str]:
+    """Give columns as they are typed."""
+    for role, names in given.items():
+        for column in [names] if isinstance(names, str) else names:
+            yield from (f"--{role}", column)
 
 
 _PEOPLE = re.compile(r"(human|annotator|expert|rater)[ _-]?(label|score)?[ _-]?\w{1,2}")
 _JUDGES = re.compile(r"(judge|llm)[ _-](?!swapped).+")
 
 
-def _numbered(columns: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+def _numbered(table: Table, pattern: re.Pattern[str]) -> list[str]:
     """Return the columns of several people or judges, none if there is one alone."""
-    found = [name for name in columns if pattern.fullmatch(name.lower())]
+    found = [name for name in table.names if pattern.fullmatch(name.lower())]
     return found if len(found) > 1 else []
 
 
-def _column(columns: tuple[str, ...], role: str, path: str) -> str | None:
-    try:
-        return find_column(columns, role, given=None, path=path)
-    except DataError:  # several could be meant
-        return None
+def _column(table: Table, role: str) -> str | None:
+    with suppress(DataError):  # several could be meant
+        return find_column(table.names, role, path=table.path)
+    return None

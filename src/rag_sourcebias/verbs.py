@@ -19,6 +19,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.intake.given import data_of, said
+from rag_sourcebias.intake.judged import items_of_arrays, read_judged_items
 from rag_sourcebias.intake.objects import a, is_frame, is_path, names_in
 from rag_sourcebias.intake.rankings import is_results, read_systems, runs_of
 from rag_sourcebias.intake.samples import cache_dir, list_datasets
@@ -26,7 +27,6 @@ from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (
     JudgedConfig,
 )
-from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.application import (
@@ -375,7 +375,7 @@ def interval(
     if y is not None or yhat is not None or yhat_unlabeled is not None:
         if data is not None:
             raise DataError("give data, or y with yhat and yhat_unlabeled, not both")
-        items, name = _of_arrays(y, yhat, yhat_unlabeled), "arrays"
+        items, name = items_of_arrays(y, yhat, yhat_unlabeled), "arrays"
     elif data is None:
         raise DataError(
             "no data: pass a file or a frame with a judge value per row and a human label in some, "
@@ -385,28 +385,6 @@ def interval(
         items, name = _items(data, columns)
     return judge_items_with_intervals(
         items, measure=measure, config=checked, name=name, bounds=bounds
-    )
-
-
-def _of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: ANN401
-    if y is None or yhat is None:
-        raise DataError(f"{'y' if y is None else 'yhat'} is missing: y and yhat belong together")
-    arrays = []
-    for key, value in (("y", y), ("yhat", yhat), ("yhat_unlabeled", unlabeled)):
-        try:
-            array = np.asarray([] if value is None else value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{key}: {a(value)} holds something that is no number") from error
-        if array.ndim != 1:
-            raise DataError(f"{key} has shape {array.shape}; expected one value per item")
-        arrays.append(array)
-    human, judge, rest = arrays
-    if len(human) != len(judge):
-        raise DataError(f"y has {len(human)} values and yhat {len(judge)}: both of the same items")
-    return JudgedItems(
-        ids=tuple(map(str, range(len(judge) + len(rest)))),
-        human=np.concatenate([human, np.full(len(rest), np.nan)]),
-        judge=np.concatenate([judge, rest]),
     )
 
 

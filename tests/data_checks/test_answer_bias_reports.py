@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
-from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
-from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.answers.data import AnswerConfig
+from rag_sourcebias.core.texts import AnswerTexts
+from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.neural.loading import SentenceEncoder
 
 pytestmark = pytest.mark.data

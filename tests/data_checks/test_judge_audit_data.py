@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binomtest
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.intake.judged import read_judged_items
 from rag_sourcebias.judged.judge_audit import BiasColumns, audit_judge, calibration_of, judge_biases
 from support.judged_items import judged_items
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.intake.styled import read_styled_texts
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.audit import audit_style
-from rag_sourcebias.style.data import read_styled_texts
 from rag_sourcebias.style.measure import (
     StyleMatrix,
     friedman_test,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command_line import refused, run, succeed, write_csv
 
-from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.intake.answers import read_answer_texts
 
 pytestmark = pytest.mark.frameworks
 

@@ -24,7 +24,7 @@ from model_server import LocalServer, Reply, chat_reply, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.judged.files import read_label_distributions
+from rag_sourcebias.intake.judged import read_label_distributions
 
 pytestmark = pytest.mark.server
 

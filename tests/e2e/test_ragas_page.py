@@ -23,8 +23,8 @@ from judged_answers import SYSTEMS, judged_answers
 from ragas import EvaluationDataset
 from ragas_judges import FixedModernLLM
 
-from rag_sourcebias.answers.data import AnswerTexts
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.texts import AnswerTexts
 
 pytestmark = [
     pytest.mark.frameworks,

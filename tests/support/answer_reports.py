@@ -8,7 +8,8 @@ import functools
 import numpy as np
 
 from rag_sourcebias.answers.audit import measure_answer_bias
-from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.answers.data import AnswerConfig
+from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.infer.texts import TextStatistic
 
 SYSTEMS = ("terse", "plain", "chatty", "essay")

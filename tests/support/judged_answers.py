@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_sourcebias.answers.data import AnswerTexts
+from rag_sourcebias.core.texts import AnswerTexts
 
 FILLER = ("", "it is", "well it must be said that this is", "as everybody knows it is of course a")
 SYSTEMS = ("terse", "plain", "wordy", "chatty")

@@ -8,17 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.measure.relevance import relative_delta
 from rag_sourcebias.style.audit import measure_style_bias
-from rag_sourcebias.style.data import (
-    StyleConfig,
-    StyledTexts,
-    StyleIndexScore,
-    StyleQuality,
-)
+from rag_sourcebias.style.data import StyleConfig, StyleIndexScore, StyleQuality
 from rag_sourcebias.style.page import StyleReport
 
 CONFIG = StyleConfig(resamples=500)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.addresses import address_of
 from rag_sourcebias.core.data import Corpus, DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import (
@@ -19,7 +20,6 @@ from rag_sourcebias.core.tags import (
     from_metadata,
     to_metadata,
 )
-from rag_sourcebias.intake.files import address_of
 from rag_sourcebias_integrations._require import require
 
 # How many documents one request may hold.

@@ -21,7 +21,6 @@ from rag_sourcebias.answers.data import (
     AnswerScores,
     AnswerSpread,
     AnswerStyle,
-    AnswerTexts,
     RankInversions,
     SystemDifference,
     extremes,
@@ -57,6 +56,7 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     bootstrap_means,
@@ -577,7 +577,7 @@ def answer_warnings(
     answers: AnswerTexts, words: IntArray, systems: tuple[AnsweringSystem, ...]
 ) -> list[str]:
     """What limits what can be concluded from these answers."""
-    warnings = []
+    warnings = [*map(str, answers.notes)]
     counts: dict[str, int] = {}
     for question, right in zip(
         answers.question_ids, ((words > 0) & (answers.correct == 1)).tolist(), strict=True

@@ -13,9 +13,11 @@ import numpy.typing as npt
 import typer
 
 from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
-from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
-from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
+from rag_sourcebias.answers.data import AnswerConfig
 from rag_sourcebias.core.errors import DataError, setting
+from rag_sourcebias.core.finding import Finding
+from rag_sourcebias.core.texts import AnswerTexts
+from rag_sourcebias.intake.answers import read_answer_scores, read_answer_texts
 from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common
@@ -155,14 +157,17 @@ def answers(
     with _files(files) as tables:
         read = _read(tables, separator, named)
         answered = replace(read, name="EVOUNA sample") if sample else read
-        scores = None if encoder else judge or ["judge"]
-        values = None if scores is None else _columns(tables, scores, named)
-    if values is not None:
+        if not encoder:
+            values, notes = _columns(tables, judge or ["judge"], named)
+            answered = replace(answered, notes=(*answered.notes, *notes))
+    if not encoder:
         found = measure_answer_bias(
             values,
             answered,
             config=config,
-            fit_scores=None if fit_on is None else read_answer_scores(fit_on, tuple(values), named),
+            fit_scores=None
+            if fit_on is None
+            else read_answer_scores(fit_on, tuple(values), named)[0],
             fit_on=other,
             text_statistics=text_statistics,
         )
@@ -206,12 +211,14 @@ def _read(
     return AnswerTexts(
         **columns_of_text,
         correct=np.concatenate([part.correct for part in parts]),
+        notes=tuple(chain.from_iterable(part.notes for part in parts)),
         name=", ".join(part.name for part in parts),
     )
 
 
 def _columns(
     files: Sequence[Path], names: Sequence[str], columns: Mapping[str, str | None]
-) -> dict[str, npt.NDArray[np.float64]]:
+) -> tuple[dict[str, npt.NDArray[np.float64]], tuple[Finding, ...]]:
     parts = [read_answer_scores(file, names, columns) for file in files]
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+    notes = tuple(chain.from_iterable(notes for _, notes in parts))
+    return {name: np.concatenate([part[name] for part, _ in parts]) for name in names}, notes

@@ -754,7 +754,7 @@ def _of_table(table: Table) -> Entries:
 
 
 def _numbers_in(table: Table, column: str, role: str, docs: list[str]) -> FloatArray:
-    numbers = numbers_of(table, column, role=role, ids=docs)
+    numbers = numbers_of(table, column, role=role)
     lacking = np.flatnonzero(np.isnan(numbers))
     if len(lacking):
         row = int(lacking[0])

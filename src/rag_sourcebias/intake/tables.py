@@ -5,10 +5,10 @@ import io
 import math
 import os
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
@@ -28,7 +28,7 @@ from rag_sourcebias.intake.files import (
     read_lines,
     sound,
 )
-from rag_sourcebias.intake.objects import columns_of, holds_table
+from rag_sourcebias.intake.objects import columns_of, holds_table, name_of
 
 # CSV as spreadsheet programs leave it: formulas made harmless, cells with line breaks.
 
@@ -47,7 +47,7 @@ def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[
     """Give the text of a CSV file with a byte-order mark, header first.
 
     A cell that a spreadsheet would take for a formula gets a leading apostrophe, which
-    :func:`read_sheet_csv` takes away.
+    :func:`unescaped` takes away.
 
     Raises
     ------
@@ -72,25 +72,6 @@ def record_text(cells: Sequence[str], end: str = "\r\n") -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator=end).writerow(cells)
     return line.getvalue()
-
-
-def read_sheet_csv(path: PathLike, filled: str = "grade") -> Iterator[tuple[int, dict[str, str]]]:
-    """Stream records with the line they start in; commas, semicolons or tabs separate cells.
-
-    Raises
-    ------
-    DataError
-        With file and line: no header with ``row_id`` and what is filled in, a column twice,
-        or a record that is not CSV or has another number of cells.
-    """
-    first = next(read_lines(path), None)
-    if first is None:
-        raise DataError(f"{path} is empty; expected the header of a labelling sheet")
-    names, records = _checked(_csv(path, first[1], "\t" if "\t" in first[1] else None), path)
-    require_columns(names, ("row_id", filled), f"{path}:{first[0]}")
-    for line, cells in records:
-        if any(cell.strip() for cell in cells):
-            yield line, dict(zip(names, map(unescaped, cells), strict=True))
 
 
 # pyarrow, which is loaded only where a Parquet file is read or written.
@@ -240,13 +221,25 @@ class Table:
         """Name file and line of a row."""
         return f"{self.path}:{self.unit}{self.lines[row]}"
 
+    def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Give the chosen cells of each row, and its place."""
+        rows = zip(*self.columns.values(), strict=True)
+        for row, cells in enumerate(rows):
+            yield self.where(row), dict(zip(self.columns, cells, strict=True))
 
-def read_table(source: Any, choose: Chooser) -> Table:  # noqa: ANN401 - whatever a user has
+
+def read_table(
+    source: Any,  # noqa: ANN401 - whatever a user has
+    choose: Chooser = lambda names: names,
+    *,
+    quoted: bool = False,
+    most: int | None = None,
+) -> Table:
     """Read some columns of a table.
 
     Parameters
     ----------
-    source : path, frame, list of dicts, dict of columns or result of an evaluation
+    source : path, frame, list of dicts, dict of columns, result of an evaluation or Table
         A path that ends in ``.parquet`` or ``.pq`` is Parquet (with pyarrow). Any other is text,
         plain or packed: JSON (an array of objects, columns as pandas writes them, a result of
         deepeval) or JSON lines if it starts with ``[`` or ``{``, TSV if the first line has a tab
@@ -255,7 +248,11 @@ def read_table(source: Any, choose: Chooser) -> Table:  # noqa: ANN401 - whateve
         :func:`~rag_sourcebias.intake.objects.columns_of`.
     choose : callable
         Gets the names of all columns and returns those to read, perhaps by role; it raises if one
-        is lacking.
+        is lacking. All of them by default.
+    quoted : bool
+        Cells between tabs may be quoted too, as spreadsheets write them.
+    most : int or None
+        Read no more rows of text or Parquet than so many.
 
     Raises
     ------
@@ -265,34 +262,41 @@ def read_table(source: Any, choose: Chooser) -> Table:  # noqa: ANN401 - whateve
         If a Parquet file is given and pyarrow is not installed.
     """
     name = table_name(source)
+    if isinstance(source, Table):
+        chosen, roles = _chosen(source.names, choose)
+        columns = {column: source.columns[column] for column in chosen}
+        return replace(source, columns=columns, roles=roles, notes=[])
     if not isinstance(source, str | os.PathLike):
         return table_of(columns_of(source, name), name, choose)
     if name.endswith(_PARQUET):
-        return _read_parquet(Path(source), choose)
+        return _read_parquet(Path(source), choose, most)
     head = [line for _, line in islice(read_lines(source), 2)]
     if not head:
         raise DataError(f"{name} is empty; expected a header and rows, or JSON")
     if head[0].lstrip().startswith(("[", "{")):
-        return _read_json(source, choose, head)
+        return _read_json(source, choose, head, most)
+    tabs = "\t" in head[0]
     records = (
         ((number, line.split("\t")) for number, line in read_lines(source))
-        if "\t" in head[0]
-        else _csv(source, head[0])
+        if tabs and not quoted
+        else _csv(source, "\t" if tabs else _separator(head[0]))
     )
     names, rows = _checked(records, source)
     chosen, roles = _chosen(names, choose)
-    columns: dict[str, list[Any]] = {column: [] for column in chosen}
-    targets = [(cells.append, names.index(column)) for column, cells in columns.items()]
+    read: dict[str, list[Any]] = {column: [] for column in chosen}
+    targets = [(cells.append, names.index(column)) for column, cells in read.items()]
     lines: list[int] = []
-    for line, row in rows:
+    for line, row in islice(rows, most):
         lines.append(line)
         for append, i in targets:
             append(row[i])
-    return Table(path=name, names=names, lines=lines, columns=columns, roles=roles)
+    return Table(path=name, names=names, lines=lines, columns=read, roles=roles)
 
 
 def table_name(source: Any) -> str:  # noqa: ANN401
     """Return what a table is called in messages."""
+    if isinstance(source, Table):
+        return source.path
     return os.fspath(source) if isinstance(source, str | os.PathLike) else "data"
 
 
@@ -351,6 +355,8 @@ def _checked(records: _Records, path: PathLike) -> tuple[tuple[str, ...], _Recor
 
     def checked() -> _Records:
         for line, cells in records:
+            if not any(cells):
+                continue  # spreadsheets leave separators at the end
             if len(cells) != len(names):
                 raise DataError(
                     f"{path}:{line}: expected {len(names)} columns as in the header, found "
@@ -368,12 +374,16 @@ def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _csv(path: PathLike, header: str, delimiter: str | None = None) -> _Records:
+def _separator(header: str) -> str:
+    return ";" if ";" in header and "," not in header else ","
+
+
+def _csv(path: PathLike, separator: str) -> _Records:
     # A blank line may stand within a quoted cell; between records csv gives it as an empty one.
     records = csv.reader(
         (line + "\n" for _, line in read_lines(path, blank=True)),
         strict=True,
-        delimiter=delimiter or (";" if ";" in header and "," not in header else ","),
+        delimiter=separator,
     )
     last = 0  # line on which the record before ends
     # Retrieved contexts in one cell pass the usual limit, which is that of the whole process.
@@ -391,7 +401,9 @@ def _csv(path: PathLike, header: str, delimiter: str | None = None) -> _Records:
         csv.field_size_limit(limit)
 
 
-def _read_json(path: PathLike, choose: Chooser, head: Sequence[str]) -> Table:
+def _read_json(
+    path: PathLike, choose: Chooser, head: Sequence[str], most: int | None = None
+) -> Table:
     """Read JSON lines, or the one value of a file that holds a whole table."""
     name = os.fspath(path)
     start = head[0].strip()
@@ -403,7 +415,7 @@ def _read_json(path: PathLike, choose: Chooser, head: Sequence[str]) -> Table:
     # which are not kept, because an object takes many times the memory of its line.
     lines: list[int] = []
     columns: dict[str, list[Any]] = {}
-    for number, row in read_jsonl(path):
+    for number, row in islice(read_jsonl(path), most):
         for column, value in row.items():
             values = columns.setdefault(column, [])
             if len(values) < len(lines):
@@ -422,12 +434,15 @@ def _read_json(path: PathLike, choose: Chooser, head: Sequence[str]) -> Table:
     )
 
 
-def _read_parquet(path: Path, choose: Chooser) -> Table:
+def _read_parquet(path: Path, choose: Chooser, most: int | None) -> Table:
     with open_parquet(path) as file:
         names = _unique_names(file.schema_arrow.names, str(path))
-        n_rows = file.metadata.num_rows
         chosen, roles = _chosen(names, choose)
-        columns = parquet_columns(file, path, chosen)
+        groups = list(range(file.num_row_groups))
+        if most is not None:
+            groups = groups[:1]
+        n_rows = sum(file.metadata.row_group(group).num_rows for group in groups)
+        columns = parquet_columns(file, path, chosen, groups=groups)
     if any(len(values) != n_rows for values in columns.values()):
         raise DataError(f"{path} says that it has {n_rows} rows, and has others; write it again")
     return Table(
@@ -440,7 +455,7 @@ def _read_parquet(path: Path, choose: Chooser) -> Table:
     )
 
 
-# Cells of judged data as numbers and names.
+# Cells as numbers and names.
 
 
 class TableCode(Code, home="tables"):
@@ -463,13 +478,14 @@ _PAIRWISE = {
     **dict.fromkeys(("b", "model_b", "[[b]]"), 0.0),
     **dict.fromkeys(("tie", "draw", "tie (bothbad)", "[[c]]"), 0.5),
 }
-_WORDS = _PAIRWISE | {
+_WORDS = {
     **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "acceptable"), 1.0),
     **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "unacceptable"), 0.0),
 }
 # What programs write where there is no value, if nothing else is near it.
 _SENTINELS = (-9999.0, -999.0, -99.0, -9.0, -1.0, 99.0, 999.0, 9999.0)
 _FENCED = re.compile(r"\s*```(?:[A-Za-z][\w-]*\s)?\s*(.*?)\s*```\s*", re.DOTALL)
+Form = Literal["missing", "number", "0, ½ or 1", "word", "A or B", "something else"]
 
 
 def reply_text(text: str) -> str:
@@ -487,9 +503,9 @@ def reply_text(text: str) -> str:
     return (fenced[1] if fenced else answer.partition("<think>")[0]).strip()
 
 
-def values_of(table: Table, column: str, *, role: str, ids: list[str]) -> FloatArray:
+def values_of(table: Table, column: str, *, role: str) -> FloatArray:
     """Read a column as :func:`numbers_of`, and note which value stands for a missing one."""
-    values = numbers_of(table, column, role=role, ids=ids)
+    values = numbers_of(table, column, role=role)
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     marks = np.isin(different, _SENTINELS)
     rest = different[~marks]
@@ -506,101 +522,92 @@ def values_of(table: Table, column: str, *, role: str, ids: list[str]) -> FloatA
     return values
 
 
-def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> FloatArray:
+def numbers_of(table: Table, column: str, *, role: str) -> FloatArray:
     """Read a column as numbers; NaN where a cell is missing.
 
     Parameters
     ----------
     role : str
         What the value is, for messages: ``"human label"`` or ``"judge value"``.
-    ids : list of str
-        Ids of the rows, for messages.
 
     Raises
     ------
     DataError
-        Naming file, line, item and value: a cell is not a number, or words (yes, no, true, A, B,
-        tie, …) stand among numbers other than 0, ½ and 1.
+        Naming file, line and value: a cell is not a number, or words (yes, no, true, A, B, tie,
+        …) stand among numbers other than 0, ½ and 1.
     """
     cells = table.columns[column]
-    numbers = _numbers(cells)
-    if numbers is not None:
-        return numbers
-    values = np.empty(len(cells))
-    known: dict[str, float] = {}
-    first_word = -1
-    for i, cell in enumerate(cells):
-        value = known.get(cell) if isinstance(cell, str) else None
-        if value is None:
-            value, word = _number(cell)
-            if value is None:
-                raise DataError(
-                    f"{table.where(i)}: {role} {cell!r:.80} of item {ids[i]!r} (column {column!r}) "
-                    "is not a finite number; numbers, true/false, yes/no, correct/incorrect, "
-                    "A/B/tie or an empty cell are accepted; write 4/5 or 80 % as 0.8"
-                )
-            if word and first_word < 0:
-                first_word = i
-            if isinstance(cell, str):
-                known[cell] = value
-        values[i] = value
-    if first_word >= 0:
-        other = np.flatnonzero(~(np.isnan(values) | np.isin(values, (0, 0.5, 1))))
-        if len(other):
-            raise DataError(
-                f"{table.where(first_word)}: {role} {cells[first_word]!r} of item "
-                f"{ids[first_word]!r} in a column that also holds {cells[other[0]]!r} "
-                f"({table.where(int(other[0]))}); use words or numbers, not both"
-            )
-        if any(word in _PAIRWISE for word in map(str.lower, map(str.strip, known))):
-            table.notes.append(TableCode.PAIRWISE(column=column))
+    values, first = _numbers(cells)
+    row = first.get("something else")
+    if row is not None:
+        raise DataError(
+            f"{table.where(row)}: {role} {cells[row]!r:.80} (column {column!r}) is not a finite "
+            "number; numbers, true/false, yes/no, correct/incorrect, A/B/tie or an empty cell are "
+            "accepted; write 4/5 or 80 % as 0.8"
+        )
+    word, number = first.get("word", first.get("A or B")), first.get("number")
+    if word is not None and number is not None:
+        raise DataError(
+            f"{table.where(word)}: {role} {cells[word]!r} in a column that also holds "
+            f"{cells[number]!r} ({table.where(number)}); use words or numbers, not both"
+        )
+    if "A or B" in first:
+        table.notes.append(TableCode.PAIRWISE(column=column))
     return values
 
 
-def _numbers(cells: Sequence[Any]) -> FloatArray | None:
-    """Return cells that are all numbers or missing; None if one is anything else."""
+def _numbers(cells: Sequence[Any]) -> tuple[FloatArray, dict[Form, int]]:
+    """Return cells as numbers, and the first row of each form, up to one that is no number."""
     kinds = set(map(type, cells))
-    try:
+    with suppress(OverflowError, ValueError):
+        values = None
         if kinds == {str} and "_" not in "".join(cells):  # Python reads 1_0 as 10
             values = np.array([float(cell) if cell else math.nan for cell in cells])
         elif kinds <= {float, int, type(None)}:
             values = np.array(cells, dtype=np.float64)  # None becomes NaN
-        else:
-            return None
-    except (OverflowError, ValueError):
-        return None
-    return None if np.isinf(values).any() else values
+        if values is not None and not np.isinf(values).any():
+            return values, {"number": 0}
+    values = np.full(len(cells), np.nan)
+    first: dict[Form, int] = {}
+    for row, cell in enumerate(cells):
+        values[row], form = _text_number(cell) if isinstance(cell, str) else _number(cell)
+        if form not in first:
+            first[form] = row
+        if form == "something else":
+            break
+    return values, first
 
 
-def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever the file holds
-    """Return the number (NaN: missing, None: not a number) and whether it was a word."""
+def _number(cell: Any) -> tuple[float, Form]:  # noqa: ANN401 - whatever a table holds
     if cell is None:
-        return math.nan, False
-    if isinstance(cell, bool):
-        return float(cell), True
-    if isinstance(cell, int | float):
-        return (float(cell) if not abs(cell) > sys.float_info.max else None), False
-    if isinstance(cell, str):
-        text = reply_text(cell).lower() if "<" in cell or "`" in cell else cell.strip().lower()
-        if text in _MISSING:
-            return math.nan, False
-        if text in _WORDS:
-            return _WORDS[text], True
-        try:
-            value = math.inf if "_" in text else float(text)  # Python reads 1_0 as 10
-        except ValueError:
-            return None, False
-        return (value if math.isfinite(value) else None), False
+        return math.nan, "missing"
     try:
-        return _number(float(cell))  # such as Decimal
+        value = float(cell)
     except (TypeError, ValueError, OverflowError):
-        return None, False
+        return math.nan, "something else"
+    if isinstance(cell, bool):
+        return value, "word"
+    if math.isfinite(value):
+        return value, "0, ½ or 1" if value in (0, 0.5, 1) else "number"
+    return value, "missing" if math.isnan(value) else "something else"
+
+
+@lru_cache(maxsize=1024)  # cells repeat
+def _text_number(cell: str) -> tuple[float, Form]:
+    text = (reply_text(cell) if "<" in cell or "`" in cell else cell.strip()).lower()
+    if text in _MISSING:
+        return math.nan, "missing"
+    if text in _PAIRWISE:
+        return _PAIRWISE[text], "A or B"
+    if text in _WORDS:
+        return _WORDS[text], "word"
+    return _number("" if "_" in text else text)  # Python reads 1_0 as 10
 
 
 def holds_scores(table: Table, column: str) -> bool:
     """Whether a column holds numbers, some perhaps missing."""
-    values = _numbers([cell for cell in table.columns[column] if cell is not None])
-    return values is not None and not np.isnan(values).all()
+    values, first = _numbers(table.columns[column])
+    return not np.isnan(values).all() and first.keys() <= {"missing", "number", "0, ½ or 1"}
 
 
 def score_columns(source: Any, *, taken: Collection[str | None] = ()) -> list[str]:  # noqa: ANN401
@@ -631,23 +638,25 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
     DataError
         Naming file and line of an empty cell or one that is no name.
     """
-    names: list[str] = []
-    for i, cell in enumerate(table.columns[column]):
-        if isinstance(cell, str):
-            name = cell.strip()
-        elif isinstance(cell, bool | int) or (isinstance(cell, float) and math.isfinite(cell)):
-            name = str(int(cell)) if not isinstance(cell, bool) and cell == int(cell) else str(cell)
-        else:
-            name = ""
-        if not name:
-            raise DataError(
-                f"{table.where(i)}: {role} {cell!r} (column {column!r}) must be a non-empty name"
-            )
-        names.append(name)
-    for i, name in enumerate(names if shown else ()):
+    cells = table.columns[column]
+    names = [cell.strip() if isinstance(cell, str) else _name(cell) for cell in cells]
+    if "" in names:
+        row = names.index("")
+        raise DataError(
+            f"{table.where(row)}: {role} {cells[row]!r} (column {column!r}) must be a non-empty "
+            "name"
+        )
+    for row, name in enumerate(names if shown else ()):
         if not name.isprintable():
-            require_name(name, role, table.where(i))
+            require_name(name, role, table.where(row))
     return names
+
+
+def _name(cell: Any) -> str:  # noqa: ANN401
+    """Return a number or truth value as a name, "" for anything else."""
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return ""
+    return name_of(cell) if isinstance(cell, bool | int | float) else ""
 
 
 def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
@@ -662,15 +671,35 @@ def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
         return [str(i) for i in range(1, len(table) + 1)]
     parts = [names_of(table, name, role="id") for name in columns]
     ids = parts[0] if len(parts) == 1 else ["\t".join(p) for p in zip(*parts, strict=True)]
-    if len(set(ids)) < len(ids):
-        first: dict[str, int] = {}
-        for i, name in enumerate(ids):
-            if first.setdefault(name, i) != i:
-                raise DataError(
-                    f"{table.where(i)}: item {name!r} occurs already in {table.where(first[name])};"
-                    " keep one row per item, the mean of several labels"
-                )
+    require_once(table, ids, "item", "keep one row per item, the mean of several labels")
     return ids
+
+
+def require_once(
+    table: Table,
+    names: Sequence[Hashable],
+    what: str,
+    remedy: str,
+    rows: Sequence[int] | None = None,
+) -> None:
+    """Raise if a name occurs twice, naming both lines.
+
+    Parameters
+    ----------
+    rows : sequence of int, optional
+        In which each name stands; by default each in its own.
+    """
+    if len(set(names)) == len(names):
+        return
+    first: dict[Hashable, int] = {}
+    for row, name in zip(rows or range(len(names)), names, strict=True):
+        if name in first:
+            told = ", ".join(map(repr, name if isinstance(name, tuple) else (name,)))
+            raise DataError(
+                f"{table.where(row)}: {what} {told} stands at {table.where(first[name])} already; "
+                f"{remedy}"
+            )
+        first[name] = row
 
 
 # Columns that may hold what is asked for, by what they are for: the usual names, as plain_name
@@ -928,13 +957,7 @@ def read_clusters(
 
     name = os.fspath(path)
     table = read_table(path, choose)
-    rows = zip(
-        *(names_of(table, str(table.roles[role]), role=role) for role in ("query_id", "cluster")),
-        strict=True,
-    )
-    clusters: dict[str, str] = {}
-    for row, (query_id, group) in enumerate(rows):
-        if query_id in clusters:
-            raise DataError(f"{table.where(row)}: query {query_id!r} is named twice")
-        clusters[query_id] = group
-    return clusters
+    queries = names_of(table, str(table.roles["query_id"]), role="query_id")
+    require_once(table, queries, "query", "keep one row per query")
+    clusters = names_of(table, str(table.roles["cluster"]), role="cluster")
+    return dict(zip(queries, clusters, strict=True))

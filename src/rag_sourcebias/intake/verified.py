@@ -15,11 +15,10 @@ from rag_sourcebias.intake.files import (
     PathLike,
     jsonl_text,
     read_json,
-    read_jsonl,
     sound,
     write_atomic,
 )
-from rag_sourcebias.intake.tables import read_sheet_csv, sheet_csv
+from rag_sourcebias.intake.tables import read_table, require_columns, sheet_csv
 
 _FORMAT = "tags to verify"
 _SHOWN = 20_000  # characters of a text: what a detector reads, and a spreadsheet cell holds
@@ -126,9 +125,9 @@ def read_verification(path: PathLike) -> Verification:
     filled: dict[str, str] = {}
     with sound(manifest, "a complete manifest", remedy="draw again"):
         drawn = {row: (doc, digest) for row, doc, digest, _, _ in plan["drawn"]}
-        csv = Path(path).suffix.lower() == ".csv"
-        for line, record in read_sheet_csv(path, "source") if csv else read_jsonl(path):
-            where = f"{path}:{line}"
+        sheet = read_table(path, quoted=True)
+        require_columns(sheet.names, ("row_id", "source"), sheet.path)
+        for where, record in sheet.records():
             row = str(record.get("row_id") or "").strip()
             if row not in drawn or row in filled:
                 raise DataError(

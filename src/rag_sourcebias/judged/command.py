@@ -19,32 +19,28 @@ from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.intake.answers import read_ungraded_answers
 from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.files import read_lines, sound, write_atomic
-from rag_sourcebias.intake.judgments import read_qrels, read_tags
-from rag_sourcebias.intake.rankings import read_run, read_systems
-from rag_sourcebias.intake.samples import cache_dir, load_sample
-from rag_sourcebias.intake.tables import Table, find_columns, find_ids, ids_of, read_table
-from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
-from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
-from rag_sourcebias.judged.data import (
-    JudgedConfig,
-)
-from rag_sourcebias.judged.files import (
+from rag_sourcebias.intake.judged import (
     JUDGED_SAMPLE_LICENSE,
-    beside,
     join_judged,
     judged_sample_file,
     read_audited_items,
     read_judged_items,
     read_label_distributions,
     read_ragas_result,
-    table_ending,
-    write_item_judgments,
-    write_judgment_status,
-    write_label_distributions,
+)
+from rag_sourcebias.intake.judgments import read_qrels, read_tags
+from rag_sourcebias.intake.rankings import read_run, read_systems
+from rag_sourcebias.intake.samples import cache_dir, load_sample
+from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
+from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
+from rag_sourcebias.judged.data import (
+    JudgedConfig,
 )
 from rag_sourcebias.judged.judge_audit import (
+    BiasColumns,
     audit_judge,
     build_anchor_set,
     check_drift,
@@ -78,6 +74,13 @@ from rag_sourcebias.judged.sheets import (
     read_shown_texts,
     write_item_sheet,
     write_label_sheet,
+)
+from rag_sourcebias.judged.writing import (
+    beside,
+    table_ending,
+    write_item_judgments,
+    write_judgment_status,
+    write_label_distributions,
 )
 from rag_sourcebias.llm.ask import CompletionCache, Prices
 from rag_sourcebias.llm.cost import MeteredCompleter, estimate
@@ -642,10 +645,6 @@ def interval(
 # What a judge is asked about: pairs of rankings, or answers of a file.
 
 
-_ASKED = ("question", "reference", "answer")
-_KEPT = ("human", "group", "cluster")
-
-
 PairTexts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
 
 
@@ -704,58 +703,6 @@ def require_texts(pairs: Collection[tuple[str, str]], texts: PairTexts) -> None:
                 f"{len(missing)} of {len(ids)} ids have no text in {option}, first "
                 f"{missing[0]!r}; ids there look like {next(iter(texts[place]), None)!r}"
             )
-
-
-def read_answers(
-    path: Path,
-    *,
-    id: Sequence[str] | None,
-    columns: Mapping[str, str | None],
-) -> tuple[list[JudgeItem], dict[str, Sequence[Any]]]:
-    """Read what is to be judged, and the columns that are written back beside the verdicts.
-
-    Parameters
-    ----------
-    columns : mapping of str to str or None
-        Column of ``question``, ``reference``, ``answer``, ``human``, ``group`` and
-        ``cluster``, where it was named.
-    """
-    name = str(path)
-
-    def choose(names: tuple[str, ...]) -> dict[str, Any]:
-        taken = {*(id or ()), *columns.values()}
-        asked = {f"{role}_text": columns.get(role) for role in _ASKED}
-        kept = {role: columns.get(role) for role in _KEPT}
-        found = find_columns(names, asked | kept, path=name, taken=taken, needed=asked)
-        return {**found, "id": find_ids(names, given=id, path=name, taken=taken)}
-
-    table = read_table(path, choose)
-    roles: Mapping[str, Any] = table.roles
-    ids = [i.replace("\t", "/") for i in ids_of(table, roles["id"])]
-    texts = {role: _texts(table, roles[f"{role}_text"], role, ids) for role in _ASKED}
-    items = [
-        JudgeItem.correctness(
-            query_id=item_id, doc_id="answer", question=q[0], reference=r, answer=" / ".join(a)
-        )
-        for item_id, q, r, a in zip(
-            ids, texts["question"], texts["reference"], texts["answer"], strict=True
-        )
-    ]
-    return items, {
-        "id": ids,
-        **{role: table.columns[roles[role]] for role in _KEPT if roles[role]},
-    }
-
-
-def _texts(table: Table, column: str, role: str, ids: Sequence[str]) -> list[list[str]]:
-    """PairTexts of each row; a list (JSON, Parquet) of references stays several."""
-    rows: list[list[str]] = []
-    for i, cell in enumerate(table.columns[column]):
-        parts = [str(c) for c in (cell if isinstance(cell, list) else [cell]) if c is not None]
-        if role != "answer" and not any(part.strip() for part in parts):
-            raise DataError(f"{table.where(i)}: item {ids[i]!r} has no {role} (column {column!r})")
-        rows.append(parts or [""])
-    return rows
 
 
 # The model and the way to ask it.
@@ -1135,8 +1082,7 @@ def grade(
     if file is None:
         items = rankings.items(sample)[:limit]
     else:
-        named = {name: getattr(answers, name) for name in (*_ASKED, *_KEPT)}
-        items, kept = read_answers(file, id=answers.id, columns=named)
+        items, kept = read_ungraded_answers(file, **asdict(answers))
         items, kept = items[:limit], {name: column[:limit] for name, column in kept.items()}
     kind = CorrectnessJudge if file is not None else RelevanceJudge
     judge = asking.judge(kind, ask=not dry_run)
@@ -1262,11 +1208,12 @@ def audit(
             return
         if margin is not None:
             raise DataError("--margin goes with --against")
-        items, bias = read_audited_items(
-            path, length=length, swapped=swapped, judge_name=judge_name, **asdict(columns)
+        items, lengths, again = read_audited_items(
+            path, length=length, swapped=swapped, **asdict(columns)
         )
     if judge_name is not None and items.groups is None:
         raise DataError("--judge-name is held against groups; name their column with --group")
+    bias = BiasColumns(judge_name=judge_name, length=lengths, swapped=again)
     found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
     if json not in (None, "-"):
         write_atomic(json, json_text(found.to_dict()))

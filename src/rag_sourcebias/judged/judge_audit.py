@@ -40,7 +40,8 @@ from rag_sourcebias.infer.means import (
     t_quantile,
 )
 from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation
-from rag_sourcebias.intake.files import PathLike, read_fitted, write_fitted
+from rag_sourcebias.intake.files import PathLike
+from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.judged.data import (
     Agreement,
     AnchorSet,

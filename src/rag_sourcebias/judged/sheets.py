@@ -20,21 +20,15 @@ from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.infer.means import group_codes
-from rag_sourcebias.intake.files import (
-    PathLike,
-    jsonl_text,
-    read_fitted,
-    read_jsonl,
-    write_atomic,
-    write_fitted,
-)
+from rag_sourcebias.intake.files import PathLike, jsonl_text, write_atomic
+from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.intake.tables import (
     Table,
     find_columns,
     find_ids,
     holds_scores,
-    read_sheet_csv,
     read_table,
+    require_columns,
     sheet_csv,
 )
 
@@ -212,7 +206,7 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
     UnsupportedVersionError
         If a later version wrote the manifest.
     """
-    ending = _ending(path)
+    _ending(path)
     place = manifest_path(path) if manifest is None else Path(manifest)
     if not place.exists():
         raise DataError(
@@ -222,10 +216,11 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
     plan = read_fitted(_Manifest, place, kind=_KIND, version=_SCHEMA_VERSION)
     known = {row.row_id: row for row in plan.rows}
     grades = np.full(len(known), -1, dtype=np.int64)
-    line_of: dict[str, int] = {}
+    place_of: dict[str, str] = {}
     empty: list[str] = []
-    for line, record in read_sheet_csv(path) if ending == ".csv" else read_jsonl(path):
-        where = f"{path}:{line}"
+    sheet = read_table(path, quoted=True)
+    require_columns(sheet.names, ("row_id", *plan.columns, "grade"), sheet.path)
+    for where, record in sheet.records():
         row_id = str(record.get("row_id") or "").strip()
         if row_id not in known:
             raise DataError(
@@ -233,11 +228,11 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
                 f"({plan.rows[0].row_id} … {plan.rows[-1].row_id}); restore it, or "
                 "use the manifest of this sheet"
             )
-        if row_id in line_of:
+        if row_id in place_of:
             raise DataError(
-                f"{where}: row {row_id!r} stood in line {line_of[row_id]} already; keep one"
+                f"{where}: row {row_id!r} stands at {place_of[row_id]} already; keep one"
             )
-        line_of[row_id] = line
+        place_of[row_id] = where
         row = known[row_id]
         _check_content(record, row, plan.columns, where)
         grade = _grade(record.get("grade"), plan.n_grades, f"{where}: row {row_id!r}")
@@ -245,7 +240,7 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
             empty.append(f"{where}: row {row_id!r} ({row})")
         else:
             grades[row.position] = grade
-    missing = [row for row_id, row in known.items() if row_id not in line_of]
+    missing = [row for row_id, row in known.items() if row_id not in place_of]
     if missing:
         raise DataError(
             f"{path}: {len(missing)} of {len(known)} rows are missing, first "
@@ -287,10 +282,6 @@ def _check_content(
     record: Mapping[str, Any], row: _ManifestRow, columns: Sequence[str], where: str
 ) -> None:
     for column in columns:
-        if column not in record:
-            raise DataError(
-                f"{where}: column {column!r} is missing; send back all columns as they were"
-            )
         value, written = record[column], getattr(row, column)
         if column.endswith("_id"):
             same = _plain(value) == _plain(written)
@@ -341,7 +332,7 @@ def read_shown_texts(
         If no column is recognised as id: labels could not be brought back.
     """
     name = os.fspath(path)
-    table = read_table(path, lambda names: names)
+    table = read_table(path)
     ids = find_ids(table.names, given=id, path=name, needed=True)
     roles: dict[str, str | None] = {"group": group}
     left_out: set[str | None] = set()

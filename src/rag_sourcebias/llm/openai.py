@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rag_sourcebias.core.addresses import Address, address_of
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
 from rag_sourcebias.core.errors import DataError, import_extra, require_one_of
-from rag_sourcebias.intake.files import Address, address_of
 
 # What the status of an HTTP answer means for one request.
 

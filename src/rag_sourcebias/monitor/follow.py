@@ -23,8 +23,9 @@ from typing import Any
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.private import PRIVATE, check_mode
 from rag_sourcebias.intake.belong import require_tags
-from rag_sourcebias.intake.files import PRIVATE, check_mode, read_json, sound, write_atomic
+from rag_sourcebias.intake.files import read_json, sound, write_atomic
 from rag_sourcebias.intake.tables import open_parquet, parquet_batches, pyarrow_modules
 from rag_sourcebias.monitor.data import Waiting
 from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail

@@ -24,7 +24,9 @@ from rag_sourcebias.core.errors import (
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.training import TrainingHistory
-from rag_sourcebias.intake.files import read_array, read_fitted, write_atomic, write_fitted
+from rag_sourcebias.intake.arrays import read_array
+from rag_sourcebias.intake.files import write_atomic
+from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.neural.hinge import Reduction, TwinHinge
 from rag_sourcebias.retrieval.cache import Similarity
 from rag_sourcebias.retrieval.search import DenseSpec

@@ -20,12 +20,8 @@ from rag_sourcebias.core.tags import (
     content_hash,
     make_tags,
 )
-from rag_sourcebias.intake.files import (
-    MOST_KEYS,
-    SqliteFile,
-    check_file,
-    reason_of,
-)
+from rag_sourcebias.intake.caches import MOST_KEYS, SqliteFile
+from rag_sourcebias.intake.files import check_file, reason_of
 
 # Tags in memory.
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError, require_one_of
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.intake.files import PathLike, read_arrays, sound, write_atomic
+from rag_sourcebias.intake.arrays import read_arrays
+from rag_sourcebias.intake.files import PathLike, sound, write_atomic
 
 # Projecting rows in parts that stay in the processor's cache.
 

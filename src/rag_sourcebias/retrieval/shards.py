@@ -18,6 +18,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import ShardedCorpus
+from rag_sourcebias.intake.arrays import map_array
 from rag_sourcebias.intake.beir import (
     check_columns,
     check_rows,
@@ -32,7 +33,6 @@ from rag_sourcebias.intake.beir import (
 from rag_sourcebias.intake.files import (
     PathLike,
     check_file,
-    map_array,
     open_bytes,
     open_file,
     packing_of,

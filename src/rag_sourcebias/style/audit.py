@@ -27,6 +27,7 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
+from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     adjust_p_values,
@@ -55,7 +56,6 @@ from rag_sourcebias.style.data import (
     StyleCode,
     StyleConfig,
     StyleData,
-    StyledTexts,
     StyleFinding,
     StyleGain,
     StyleIndexScore,

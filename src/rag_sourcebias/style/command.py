@@ -7,17 +7,14 @@ from typing import Annotated
 import typer
 
 from rag_sourcebias.core.errors import DataError, setting
+from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.samples import cache_dir
+from rag_sourcebias.intake.styled import load_styled_sample, read_styled_texts
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.audit import audit_style
-from rag_sourcebias.style.data import (
-    StyleConfig,
-    StyledTexts,
-    load_styled_sample,
-    read_styled_texts,
-)
+from rag_sourcebias.style.data import StyleConfig
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import deliver, err, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread

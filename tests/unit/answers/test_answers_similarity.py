@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.answers.files import split_references
 from rag_sourcebias.answers.measure import reference_similarity
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.answers import split_references
 
 
 class Vectors:

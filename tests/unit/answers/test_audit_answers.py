@@ -9,8 +9,9 @@ import pytest
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.answers.audit import audit_answers
-from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.answers.data import AnswerConfig
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.texts import AnswerTexts
 
 FAST = AnswerConfig(resamples=200)
 NAMES = ("short", "sentence", "essay")

@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.answers.audit import auc_change_interval, auc_interval, measure_answer_bias
-from rag_sourcebias.answers.data import (
-    AnswerConfig,
-    AnswerScores,
-    AnswerTexts,
-)
+from rag_sourcebias.answers.data import AnswerConfig, AnswerScores
 from rag_sourcebias.answers.measure import (
     best_threshold,
     length_correlation,
@@ -23,6 +19,7 @@ from rag_sourcebias.answers.measure import (
 )
 from rag_sourcebias.answers.page import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.infer.findings import InferCode
 
 SYSTEMS = ("terse", "plain", "chatty")

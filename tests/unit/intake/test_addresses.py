@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rag_sourcebias.core.addresses import address_of
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.files import address_of
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.answers import read_answer_scores, read_answer_texts
 
 HEAD = "question_id,system,answer,reference,correct"
 
@@ -95,7 +95,7 @@ def test_one_row_per_question(tmp_path):
     ("lines", "words"),
     [
         ((HEAD, "q1,a,x,y,1", "q2,a,x,y,1", "q1,a,z,y,1"), (":4:", "'a'", "'q1'", ":2 already")),
-        ((HEAD, "q1,a,x,y,0.5"), (":2:", "verdict 0.5", "'q1'", "yes or no")),
+        ((HEAD, "q1,a,x,y,0.5"), (":2:", "verdict 0.5", "yes or no")),
         ((HEAD, "q1,a,x,y,2"), (":2:", "verdict 2")),
         ((HEAD, "q1,a,x,y,perhaps"), (":2:", "'perhaps'", "true/false")),
         ((HEAD, "q1,a,x,y,inf"), (":2:", "'inf'", "finite")),
@@ -137,7 +137,8 @@ def test_only_improper_questions_and_wrong_paths(tmp_path):
 
 def test_scores_of_a_table(tmp_path):
     path = write(tmp_path / "a.csv", HEAD + ",sim,f1", "q1,a,x,y,1,0.5,", "q2,a,x,y,0,nan,-1e3")
-    found = read_answer_scores(path, ["sim", "f1"])
+    found, notes = read_answer_scores(path, ["sim", "f1"])
+    assert notes == []
     np.testing.assert_array_equal(found["sim"], [0.5, np.nan])
     np.testing.assert_array_equal(found["f1"], [np.nan, -1000])
     with pytest.raises(DataError, match=r"no column 'bleu'; its columns are .*sim, f1"):

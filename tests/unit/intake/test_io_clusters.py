@@ -35,7 +35,7 @@ def test_tables(tmp_path, name):
         (
             [("q1", "a"), ("q2", "b"), ("q1", "b")],
             ("query_id", "cluster"),
-            "query 'q1' is named twice",
+            "query 'q1' stands at",
         ),
         ([], ("query_id", "cluster"), "c.csv"),
     ],

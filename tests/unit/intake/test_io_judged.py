@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.files import join_judged, read_judged_items
+from rag_sourcebias.intake.judged import join_judged, read_judged_items
 
 CSV = "id,human,judge,system\na,1,0.5,x\nb,,0.25,y\nc,0,,x\n"
 
@@ -63,7 +63,7 @@ def test_parquet(tmp_path):
     pq.write_table(table, tmp_path / "t.parquet")
     check(read_judged_items(tmp_path / "t.parquet", group="system"))
     pq.write_table(pa.table({"id": ["a", "a"], "judge": [1, 2]}), tmp_path / "d.parquet")
-    with pytest.raises(DataError, match=r"row 2: item 'a' occurs already in .*row 1"):
+    with pytest.raises(DataError, match=r"row 2: item 'a' stands at .*row 1 already"):
         read_judged_items(tmp_path / "d.parquet", require_human=False)
     (tmp_path / "x.parquet").write_bytes(b"not parquet at all")
     with pytest.raises(DataError, match=r"x\.parquet is not a readable Parquet file"):
@@ -76,7 +76,7 @@ def test_cells_of_csv_may_span_lines_and_errors_name_the_line_they_start_on(tmp_
     with pytest.raises(DataError) as error:
         read_judged_items(path)
     assert str(error.value) == (
-        f"{path}:5: human label 'maybe' of item 'b' (column 'human') is not a finite number; "
+        f"{path}:5: human label 'maybe' (column 'human') is not a finite number; "
         "numbers, true/false, yes/no, correct/incorrect, A/B/tie or an empty cell are accepted; "
         "write 4/5 or 80 % as 0.8"
     )
@@ -102,10 +102,10 @@ def test_missing_cells(tmp_path, blank):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,human,judge\na,1,good\n", r":2: judge value 'good' of item 'a' \(column 'judge'\)"),
-        ("id,human,judge\na,inf,1\n", r":2: human label 'inf' of item 'a'"),
+        ("id,human,judge\na,1,good\n", r":2: judge value 'good' \(column 'judge'\)"),
+        ("id,human,judge\na,inf,1\n", r":2: human label 'inf'"),
         ("id,human,judge\na,4,1\nb,yes,1\n", r":3: human label 'yes' .* also holds '4' .*:2\)"),
-        ("id,human,judge\na,1,1\nb,1,1\na,0,1\n", r":4: item 'a' occurs already in .*:2; keep"),
+        ("id,human,judge\na,1,1\nb,1,1\na,0,1\n", r":4: item 'a' stands at .*:2 already; keep"),
         ("id,human,judge\na,1,1\n,1,1\n", r":3: id '' \(column 'id'\) must be a non-empty name"),
         ("id,human,judge\na,1\n", r":2: expected 3 columns as in the header, found 2"),
         ("id,human,human,judge\na,1,1,1\n", r":1: two columns are called 'human'"),
@@ -118,9 +118,9 @@ def test_missing_cells(tmp_path, blank):
         ("id,human,judge\n", "holds a header but no rows"),
         ("", "is empty; expected a header and rows"),
         ('id,human,judge\na,"1,1\n', r":2: not a CSV record .*read through line 2"),
-        ('{"id": 1, "human": [1], "judge": 1}\n', r":1: human label \[1\] of item '1'"),
-        ("id,human,judge\na,1_0,1\n", r":2: human label '1_0' of item 'a'"),
-        ('{"id": 1, "human": 1' + "0" * 400 + ', "judge": 1}\n', r":1: human label 10+ of item"),
+        ('{"id": 1, "human": [1], "judge": 1}\n', r":1: human label \[1\]"),
+        ("id,human,judge\na,1_0,1\n", r":2: human label '1_0'"),
+        ('{"id": 1, "human": 1' + "0" * 400 + ', "judge": 1}\n', r":1: human label 10+"),
         ('[{"id": 1}]\n', r"recognised as human or judge; its columns are id"),
         ("[1]\n", r": record 1 is 1; expected an object"),
         ('{"id": {}, "human": 1, "judge": 1}\n', r":1: id \{\} \(column 'id'\)"),
@@ -138,7 +138,7 @@ def test_pairs_are_identified_by_query_and_document_and_rows_by_number(tmp_path)
     assert read_judged_items(path).ids == ("q\td1", "q\td2")
     assert read_judged_items(path, id=["docid", "qid"]).ids == ("d1\tq", "d2\tq")
     assert read_judged_items(path, cluster="qid").clusters == ("q", "q")
-    with pytest.raises(DataError, match="item 'q' occurs already"):
+    with pytest.raises(DataError, match="item 'q' stands at .* already"):
         read_judged_items(path, id="qid")
     assert read_judged_items(write(path, "human,judge\n1,1\n0,1\n")).ids == ("1", "2")
 
@@ -158,7 +158,7 @@ def test_rows_of_a_query_by_several_systems_are_items_of_their_own(tmp_path):
     assert items.ids == ("q1\ta", "q1\tb", "q2\ta")
     assert items.clusters == ("q1", "q1", "q2")
     path.write_text("query_id,human,judge\nq1,1,1\nq1,,0\n")
-    with pytest.raises(DataError, match="'q1' occurs already"):
+    with pytest.raises(DataError, match="'q1' stands at .* already"):
         read_judged_items(path)
 
 
@@ -226,7 +226,7 @@ def test_a_column_named_as_the_cluster_is_no_id(tmp_path, column):
     items = read_judged_items(write(tmp_path / "t.csv", text), group="system", cluster=column)
     assert items.ids == ("1", "2", "3")
     assert items.clusters == ("q0", "q0", "q1")
-    with pytest.raises(DataError, match=r"item 'q0.* occurs already"):
+    with pytest.raises(DataError, match=r"item 'q0.* stands at .* already"):
         read_judged_items(write(tmp_path / "t.csv", text), group="system")
 
 

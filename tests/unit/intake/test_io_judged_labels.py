@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.files import read_label_distributions
+from rag_sourcebias.intake.judged import read_label_distributions
 
 
 def write(path, text):
@@ -48,9 +48,9 @@ def test_single_grades_and_the_scale(tmp_path):
     [
         ([("q", "d", 0.5, 0.4)], r":1: probabilities .* sum to 0.9, not to 1"),
         ([("q", "d", 1.5, -0.5)], r":1: probabilities \[ 1.5 -0.5\] sum to 1"),
-        ([("q", "d", 1, 0), ("p", "d", 1, 0), ("q", "d", 0, 1)], r":3: .*'q'.*'d' occurs al"),
-        ([("q", "d", "x", 0)], ":1: 'x' is not a number"),
-        ([("q", "d", None, 1)], ":1: None is not a number"),
+        ([("q", "d", 1, 0), ("p", "d", 1, 0), ("q", "d", 0, 1)], r":3: .*'q'.*'d' stands at .* al"),
+        ([("q", "d", "x", 0)], ":1: probability 'x' .* is not a finite number"),
+        ([("q", "d", None, 1)], ":1: probabilities .nan"),
         ([("", "d", 1, 0)], ":1: query_id '' "),
         ([("q", "d", float("nan"), 1)], ":1: probabilities .* sum to nan"),
     ],

@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 
-from rag_sourcebias.judged.files import load_judged_sample
+from rag_sourcebias.intake.judged import load_judged_sample
 
 
 def test_five_systems_answer_the_same_300_questions():

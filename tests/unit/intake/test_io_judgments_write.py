@@ -4,10 +4,9 @@ from command_line import read_csv
 
 from rag_sourcebias.core.completions import Judgments
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.files import (
+from rag_sourcebias.intake.judged import read_judged_items, read_label_distributions
+from rag_sourcebias.judged.writing import (
     beside,
-    read_judged_items,
-    read_label_distributions,
     write_item_judgments,
     write_judgment_status,
     write_label_distributions,

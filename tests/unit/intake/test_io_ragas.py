@@ -5,7 +5,7 @@ import pytest
 from command_line import write_csv
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.files import read_ragas_result
+from rag_sourcebias.intake.judged import read_ragas_result
 
 HEADER = ("", "user_input", "response", "faithfulness")
 ROWS = [(k, f"q{k}", "r", "" if k == 2 else k / 10) for k in range(6)]

@@ -91,9 +91,11 @@ WORLDS = {
         options={"judge": "faithfulness"},
         judge=wrong,
     ),
-    "shares": World(judge=lambda y, i: f"{wrong(y, i)}/5", refused="'q0'"),
-    "percent": World(judge=lambda y, i: f"{wrong(y, i)} %", refused="'q0'"),
-    "beyond numbers": World(judge=lambda y, i: 10**400 if i == 4 else y, refused="'q4'"),
+    "shares": World(judge=lambda y, i: f"{wrong(y, i)}/5", refused="judge value './5'"),
+    "percent": World(judge=lambda y, i: f"{wrong(y, i)} %", refused="judge value '. %'"),
+    "beyond numbers": World(
+        judge=lambda y, i: 10**400 if i == 4 else y, refused="judge value '?10+"
+    ),
 }
 
 
@@ -284,7 +286,7 @@ def test_several_people_count_by_their_mean(tmp_path: Path) -> None:
     assert items.human[:5].tolist() == [0, 1, 0, 0.5, 0.5]
     assert items.human[9:11].tolist() == [1, 0]
     assert sorted(items.judges or ()) == ["judge_claude", "judge_gpt"]
-    with pytest.raises(DataError, match="'judge_gpt' cannot be both"):
+    with pytest.raises(DataError, match="'judge_gpt' is named twice"):
         rsb.read_judged_items(path, human=["human_1", "judge_gpt"], judge="judge_gpt")
 
 

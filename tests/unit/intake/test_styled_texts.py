@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.style.data import load_styled_sample, read_styled_texts
+from rag_sourcebias.intake.styled import load_styled_sample, read_styled_texts
 
 
 def record(query_id="q1", **changes):
@@ -94,7 +94,7 @@ def test_tables_give_the_same_texts(tmp_path, kind):
         ([record(query_id=True)], (":1:", "query_id True")),
         ([record(doc_id=[1])], (":1:", "doc_id [1]")),
         ([{"query_id": "1", "query": "a"}], (":1:", "human and doc_styles")),
-        ([record(doc_styles={"human": "again"})], (":1:", "style 'human'", "already")),
+        ([record(doc_styles={"human": "again"})], (":1:", "'human'", "already")),
         ([record(doc_styles={" ": "x"})], (":1:", "style of doc_styles")),
         ([record(query=" ", query_styles=None)], ("no query has a text",)),
         ([record(), '{"query_id": '], (":2:", "malformed JSON")),

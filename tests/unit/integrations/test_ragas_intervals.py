@@ -25,7 +25,7 @@ from ragas.metrics.result import MetricResult
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias.judged.files import read_ragas_result
+from rag_sourcebias.intake.judged import read_ragas_result
 from rag_sourcebias_integrations.ragas.intervals import EvaluationResultWithIntervals, intervals
 from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 

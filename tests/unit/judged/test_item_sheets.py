@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.judged.files import join_judged, read_judged_items
+from rag_sourcebias.intake.judged import join_judged, read_judged_items
 from rag_sourcebias.judged.sheets import draw_items, read_shown_texts, write_item_sheet
 
 HEAD = ("id", "question", "system", "human", "judge", "other")

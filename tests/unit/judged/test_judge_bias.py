@@ -9,7 +9,7 @@ import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.files import read_audited_items
+from rag_sourcebias.intake.judged import read_audited_items
 from rag_sourcebias.judged.judge_audit import BiasColumns, family_of, judge_biases, slope_of
 
 N = 240
@@ -145,11 +145,11 @@ def test_columns_of_a_file(tmp_path):
     path = tmp_path / "t.csv"
     rows = "".join(f"k{i},{i % 2},0.5,{'word ' * (i + 1)},{i},0.25,0.75\n" for i in range(12))
     path.write_text(f"id,human,judge,answer,size,judge_swapped,other\n{rows}", encoding="utf-8")
-    items, columns = read_audited_items(path)
+    items, lengths, swapped = read_audited_items(path)
     assert len(items) == 12
-    assert columns.length.tolist() == [5 * (i + 1) for i in range(12)]
-    assert columns.swapped.tolist() == [0.25] * 12
-    _, columns = read_audited_items(path, length="size")
-    assert columns.length.tolist() == list(range(12))
+    assert lengths.tolist() == [5 * (i + 1) for i in range(12)]
+    assert swapped.tolist() == [0.25] * 12
+    _, lengths, _ = read_audited_items(path, length="size")
+    assert lengths.tolist() == list(range(12))
     with pytest.raises(DataError, match="no column 'words'"):
         read_audited_items(path, length="words")

@@ -11,11 +11,12 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.measure.relevance import relative_delta
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.style.audit import audit_style, measure_style_bias
-from rag_sourcebias.style.data import StyleConfig, StyledTexts
+from rag_sourcebias.style.data import StyleConfig
 
 CONFIG = StyleConfig(resamples=300, cutoffs=(1, 3))
 DOCS, FORMS = ("human", "chatty", "terse"), ("original", "chatty")

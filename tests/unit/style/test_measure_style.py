@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.style.audit import measure_style_bias
-from rag_sourcebias.style.data import StyleConfig, StyledTexts
+from rag_sourcebias.style.data import StyleConfig
 from rag_sourcebias.style.measure import length_adjusted
 
 DOCS = ("human", "a", "b", "c")

@@ -15,8 +15,8 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_sourcebias.core.addresses import is_loopback
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
-from rag_sourcebias.intake.files import is_loopback
 from rag_sourcebias.monitor.dashboard.source import (
     DashboardSource,
     ParameterError,

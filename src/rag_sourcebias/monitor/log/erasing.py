@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.files import create_file
+from rag_sourcebias.core.private import create_file
 from rag_sourcebias.intake.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import OTHER, short_text
 from rag_sourcebias.monitor.follow import read_position, write_position

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least
-from rag_sourcebias.intake.files import PRIVATE, create_folder
+from rag_sourcebias.core.private import PRIVATE, create_folder
 from rag_sourcebias.monitor.data import Waiting, label_names, short_text
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
 from rag_sourcebias.monitor.log.writing import LogWriter

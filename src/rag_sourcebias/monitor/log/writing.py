@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.intake.files import PRIVATE, create_file, create_folder
+from rag_sourcebias.core.private import PRIVATE, create_file, create_folder
 from rag_sourcebias.intake.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import Waiting, short_text
 from rag_sourcebias.monitor.log.schema import (

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine, ShardedCorpus
-from rag_sourcebias.intake.files import map_array, read_arrays
+from rag_sourcebias.intake.arrays import map_array, read_arrays
 from rag_sourcebias.measure.texts import cut_to_words, word_counts
 from rag_sourcebias.retrieval.cache import ENCODED_TOGETHER
 

@@ -21,14 +21,8 @@ from rag_sourcebias._version import __version__
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import BoolArray, DocTags, FloatArray, IntArray, Origin
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.intake.files import (
-    PathLike,
-    open_file,
-    read_arrays,
-    read_json,
-    sound,
-    write_atomic,
-)
+from rag_sourcebias.intake.arrays import read_arrays
+from rag_sourcebias.intake.files import PathLike, open_file, read_json, sound, write_atomic
 from rag_sourcebias.tagging.detector.features import (
     Features,
     extract,

@@ -1,0 +1,543 @@
+"""Tables of items that a judge and people graded, in one table or two, and of label shares."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from importlib import resources
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.data import FloatArray, LabelDistributions, coded
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.files import PathLike
+from rag_sourcebias.intake.objects import a
+from rag_sourcebias.intake.tables import (
+    Table,
+    find_column,
+    find_columns,
+    find_ids,
+    ids_of,
+    names_of,
+    numbers_of,
+    read_table,
+    require_columns,
+    require_once,
+    score_columns,
+    table_name,
+    unescaped,
+    values_of,
+)
+
+# Human and judge values of items.
+
+
+_Names = str | Sequence[str] | None
+_Given = Mapping[str, Any]  # the column, or columns, that the caller named for each role asked for
+_FACTORS = {"group": "groups", "cluster": "clusters"}
+
+
+def read_judged_items(
+    source: Any,  # noqa: ANN401 - whatever a user has
+    *,
+    id: _Names = None,
+    human: _Names = None,
+    judge: _Names = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    require_human: bool = True,
+) -> JudgedItems:
+    """Read items with judge values and, for some, human labels.
+
+    Parameters
+    ----------
+    source : path, frame, list of dicts, dict of lists or result of ragas or deepeval
+        A path is of CSV, TSV, JSON or JSON lines (plain or ``.gz``), or Parquet.
+    id, human, judge, group, cluster : str or None
+        Column names. Where None, the usual names are looked for (``id``, ``human``,
+        ``human_label``, ``judge``, ``judge_score``, …; ``group`` only under this
+        name; for ``cluster`` also that of the query, as rows of one query depend on each other:
+        ``"none"`` if they do not). ``id`` may be several columns, joined by a tab; without an id
+        column ``query_id`` and ``doc_id`` are used, and without those the row numbers. A column
+        that is named has no other role; an empty one that only has a usual name is left out.
+        Several ``human`` columns are several people, whose mean counts; several ``judge`` columns
+        several judges, or votes of one
+        (:meth:`~rag_sourcebias.core.completions.JudgedItems.of_judges`).
+    require_human : bool
+        False accepts a table without a human column: every item is then unlabelled.
+
+    Returns
+    -------
+    JudgedItems
+        In the order of the table. An empty human cell (also ``-``, ``NA``, ``null``) is an
+        unlabelled item, an empty judge cell one the judge failed on; so is a value such as -1 or
+        99 that lies apart from all others. true/false, yes/no, correct/incorrect, pass/fail count
+        as 1/0, A/B/tie as 1/0/½.
+
+    Raises
+    ------
+    DataError
+        If a column cannot be found (the message lists those there are), a cell is not a number,
+        an id is empty or repeated, or a group or cluster is empty; with file and line.
+    MissingExtraError
+        If a Parquet file is given and pyarrow is not installed.
+    """
+    given = {"id": id, "human": human, "judge": judge, "group": group, "cluster": cluster}
+    needed = ("human", "judge") if require_human else ("judge",)
+    return _items(_read(source, given, needed), given)
+
+
+def read_audited_items(
+    source: Any,  # noqa: ANN401
+    *,
+    length: str | None = None,
+    swapped: str | None = None,
+    **columns: Any,  # noqa: ANN401 - those of read_judged_items
+) -> tuple[JudgedItems, FloatArray | None, FloatArray | None]:
+    """Read items as :func:`read_judged_items`, and what may sway their judge.
+
+    Parameters
+    ----------
+    length, swapped : str or None
+        Columns of the length of what was judged (or the text itself, whose characters are then
+        counted), and of the judge value with the two things compared in the other order. Where
+        None: ``length``, ``n_words``, ``n_chars``, ``answer``, ``response``, ``output``, ``text``
+        or ``passage``; ``judge_swapped``.
+
+    Returns
+    -------
+    items : JudgedItems
+    length, swapped : float64 arrays of shape (n,) or None
+
+    Raises
+    ------
+    DataError
+        As :func:`read_judged_items`.
+    """
+    given = dict.fromkeys(("id", "human", "judge", "group", "cluster")) | columns
+    also = {"length": length, "swapped": swapped}
+    table = _read(source, given, ("human", "judge"), also)
+    items = _items(table, given)
+    lengths, again = (table.roles[role] for role in also)
+    return (
+        items,
+        None if lengths is None else _lengths(table, str(lengths)),
+        None if again is None else values_of(table, str(again), role="swapped judge value"),
+    )
+
+
+def _read(
+    source: Any,  # noqa: ANN401
+    given: _Given,
+    needed: Sequence[str],
+    also: Mapping[str, str | None] = MappingProxyType({}),
+    *,
+    joined: bool = False,
+) -> Table:
+    """Read the columns of the roles that are given, and further ones: those named, or usual.
+
+    Parameters
+    ----------
+    joined : bool
+        Ids are needed, and the only column left is the one that is needed, whatever its name.
+    """
+    path = table_name(source)
+
+    def choose(names: tuple[str, ...]) -> dict[str, Any]:
+        values = {role: _listed(given[role]) for role in ("human", "judge") if role in given}
+        named = list(chain.from_iterable(values.values()))
+        require_columns(names, named, path)
+        if twice := [name for i, name in enumerate(named) if name in named[:i]]:
+            raise DataError(f"{path}: column {twice[0]!r} is named twice for human and judge")
+        factors = {role: given[role] for role in _FACTORS if role in given}
+        taken = {*_listed(given["id"]), *factors.values()}
+        single = {role: columns[0] if columns else None for role, columns in values.items()}
+        found: dict[str, Any] = {**find_columns(names, single, path=path, taken=taken)}
+        taken.update(named)
+        ids = find_ids(names, given=given["id"], path=path, taken=taken, needed=joined)
+        found |= find_columns(names, factors, path=path, taken=taken)
+        if given["id"] is None and ids == (found.get("cluster"),) and found["group"]:
+            ids = (*ids, found["group"])  # each system's row of a query is an item
+        rest = [name for name in names if name not in {*found.values(), *ids}]
+        for role in needed:
+            if joined and found[role] is None and len(rest) == 1:
+                found[role] = rest[0]
+        asked = {role: found[role] for role in needed}
+        find_columns(names, asked, path=path, needed=needed)
+        taken.update(found.values(), ids)
+        for role, column in also.items():
+            found[role] = find_column(names, role, given=column, path=path, taken=taken)
+        columns = {role: values[role] or _listed(found[role]) for role in values}
+        return {**found, **columns, "id": ids}
+
+    return read_table(source, choose)
+
+
+def _labels(table: Table) -> FloatArray:
+    """Return the mean of what people said of each item; NaN where nobody did."""
+    people = [values_of(table, name, role="human label") for name in table.roles["human"] or ()]
+    values = np.array(people).reshape(-1, len(table))
+    n = np.count_nonzero(~np.isnan(values), axis=0)
+    labels = np.full(len(table), np.nan)
+    np.divide(np.nansum(values, axis=0), n, out=labels, where=n > 0)
+    return labels
+
+
+def _items(table: Table, given: _Given, by_people: Table | None = None) -> JudgedItems:
+    """Return items with the judges and factors of a table, and its labels or those of another."""
+    ids = ids_of(table, tuple(table.roles["id"] or ()))
+    labels = _labels(table) if by_people is None else _joined(by_people, table, ids)
+    judges = {
+        name: values_of(table, name, role="judge value") for name in table.roles["judge"] or ()
+    }
+    factors = {
+        field: tuple(names_of(table, str(column), role=role, shown=True))
+        for role, field in _FACTORS.items()
+        # an empty column that only has a usual name is none
+        if (column := table.roles[role]) is not None
+        and (given[role] or any(str(c or "").strip() for c in table.columns[str(column)]))
+    }
+    return JudgedItems.of_judges(
+        ids=tuple(ids), human=labels, judges=judges, notes=tuple(table.notes), **factors
+    )
+
+
+def _lengths(table: Table, column: str) -> FloatArray:
+    """Numbers as they are, texts as their characters; an answer may be a number."""
+    if column not in ("answer", "response", "output", "text", "passage"):
+        with suppress(DataError):
+            return numbers_of(table, column, role="length")
+    cells = ("" if cell is None else str(cell) for cell in table.columns[column])
+    return np.array(list(map(len, cells)), dtype=np.float64)
+
+
+def _listed(names: _Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
+
+
+def join_judged(
+    human_source: Any,  # noqa: ANN401
+    judge_source: Any,  # noqa: ANN401
+    *,
+    id: _Names = None,
+    human: _Names = None,
+    judge: _Names = None,
+    group: str | None = None,
+    cluster: str | None = None,
+) -> JudgedItems:
+    """Join a table of human labels with a table of judge values by id.
+
+    Parameters
+    ----------
+    human_source, judge_source : path, frame, list of dicts or dict of lists
+        As in :func:`read_judged_items`; both need an id column. That of the judge lists every
+        item, and the groups and clusters.
+    id : str, sequence of str or None
+        Id column or columns, of the same name in both.
+    human, judge : str or None
+        Column names. Where None: the usual names, or else the only column that is not the id.
+        ``judge`` may be several.
+    group, cluster : str or None
+        Columns of the judge's table, as in :func:`read_judged_items`.
+
+    Returns
+    -------
+    JudgedItems
+        In the order of the judge's table.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_judged_items`, and if labelled items do not join (how many, which first).
+    """
+    by_people = _read(human_source, {"id": id, "human": human}, ("human",), joined=True)
+    given = {"id": id, "judge": judge, "group": group, "cluster": cluster}
+    return _items(_read(judge_source, given, ("judge",), joined=True), given, by_people)
+
+
+def _joined(by_people: Table, table: Table, ids: Sequence[str]) -> FloatArray:
+    """Return the label of each item of a table, by id; NaN where there is none."""
+    human_ids = ids_of(by_people, tuple(by_people.roles["id"] or ()))
+    labels = _labels(by_people)
+    table.notes.extend(by_people.notes)
+    row_of = {name: i for i, name in enumerate(ids)}
+    labeled = np.flatnonzero(~np.isnan(labels))
+    place = np.array([_row(row_of, human_ids[i]) for i in labeled], dtype=np.int64)
+    lost = labeled[place < 0]
+    if len(lost):
+        first = int(lost[0])
+        raise DataError(
+            f"{len(lost)} of {len(labeled)} labelled items are not in {table.path}, first "
+            f"{human_ids[first]!r} ({by_people.where(first)}); ids there look like {ids[0]!r}; "
+            "every labelled item needs a judge value"
+        )
+    joined = np.full(len(ids), np.nan)
+    joined[place] = labels[labeled]
+    return joined
+
+
+def _row(row_of: Mapping[str, int], name: str) -> int:
+    """Row of an id, or of what a sheet wrote so that no spreadsheet takes it for a formula; -1."""
+    if name in row_of:
+        return row_of[name]
+    return row_of.get("\t".join(unescaped(part) for part in name.split("\t")), -1)
+
+
+def items_of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: ANN401
+    """Return items from arrays: labels and judge values of some, judge values of the others.
+
+    Raises
+    ------
+    DataError
+        If they are no arrays of numbers that go together.
+    """
+    if y is None or yhat is None:
+        raise DataError(f"{'y' if y is None else 'yhat'} is missing: y and yhat belong together")
+    arrays = []
+    for key, value in (("y", y), ("yhat", yhat), ("yhat_unlabeled", unlabeled)):
+        try:
+            array = np.asarray([] if value is None else value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{key}: {a(value)} holds something that is no number") from error
+        if array.ndim != 1:
+            raise DataError(f"{key} has shape {array.shape}; expected one value per item")
+        arrays.append(array)
+    human, judge, rest = arrays
+    if len(human) != len(judge):
+        raise DataError(f"y has {len(human)} values and yhat {len(judge)}: both of the same items")
+    return JudgedItems(
+        ids=tuple(map(str, range(len(judge) + len(rest)))),
+        human=np.concatenate([human, np.full(len(rest), np.nan)]),
+        judge=np.concatenate([judge, rest]),
+    )
+
+
+# The judged sample that comes with the package.
+
+
+JUDGED_SAMPLE_LICENSE = "Apache-2.0 (EVOUNA, Wang et al. 2023)"
+
+
+def judged_sample_file() -> AbstractContextManager[Path]:
+    """Give the sample's CSV file, for as long as the context lasts."""
+    return resources.as_file(
+        resources.files("rag_sourcebias.intake").joinpath("samples", "evouna", "items.csv")
+    )
+
+
+def load_judged_sample() -> JudgedItems:
+    """Load 1,500 answers: five systems on 300 questions, 60 of which people graded.
+
+    From EVOUNA. Human values are 1 (correct) and 0; the judge is lexical match: 1 where a golden
+    answer stands in the answer. Groups are systems, clusters questions. It needs no connection.
+
+    Examples
+    --------
+    >>> items = load_judged_sample()
+    >>> len(items), items.n_labeled, items.n_judge_missing
+    (1500, 300, 0)
+    """
+    with judged_sample_file() as file:
+        return read_judged_items(file)
+
+
+# Label distributions: what a judge believes about (query, document) pairs.
+
+
+_MOST_GRADES = 1_000  # a damaged grade must not ask for a table of its size
+_PAIR = ("query_id", "doc_id")
+_TOLERANCE = 1e-6
+_BETWEEN = re.compile(r"[\s|]+")  # the votes of a cell
+_FORMS = "columns p0 … pR, a 'votes' list or a 'grade'"
+
+
+def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> LabelDistributions:
+    """Read distributions over the grades 0 … R.
+
+    Parameters
+    ----------
+    path : path
+        CSV, TSV or JSON lines (plain or ``.gz``), or Parquet, with ``query_id`` and ``doc_id``
+        (also ``qid``, ``docid``, ``docno``, ``corpus-id``) and one of: columns ``p0`` … ``pR``;
+        ``votes``, a list of whole grades; ``grade``, one whole grade. In text files a list is
+        written ``[2, 3]`` or with spaces or ``|`` between numbers.
+    n_grades : int or None
+        R + 1. None takes it from the columns or, for votes and grades, from the highest grade
+        seen: pass it where the highest grade may not occur.
+
+    Raises
+    ------
+    DataError
+        With file and line: a row does not sum to 1, is negative, has another length or holds a
+        grade outside the scale, or a pair occurs twice.
+    """
+
+    def choose(names: tuple[str, ...]) -> dict[str, Any]:
+        pair = find_columns(names, dict.fromkeys(_PAIR), path=table_name(path), needed=_PAIR)
+        shares = [name for i in range(len(names)) if (name := f"p{i}") in names]
+        labels = shares if len(shares) > 1 and shares[-1] == f"p{len(shares) - 1}" else []
+        votes = next((name for name in ("grade", "votes") if name in names), None)
+        if not labels and votes is None:
+            raise DataError(
+                f"{table_name(path)}: no column is recognised as labels ({_FORMS}); its columns "
+                f"are {', '.join(names)}"
+            )
+        return {**pair, "shares": labels, "votes": None if labels else votes}
+
+    table = read_table(path, choose)
+    columns, votes = table.roles["shares"] or (), table.roles["votes"]
+    if votes is None:
+        probs = np.column_stack([numbers_of(table, name, role="probability") for name in columns])
+    else:
+        probs = _vote_shares(table, str(votes), n_grades)
+    if n_grades is not None and probs.shape[1] != n_grades:
+        raise DataError(
+            f"{table.path}: {probs.shape[1]} grades in the file where n_grades={n_grades} was "
+            "asked for"
+        )
+    _check_shares(table, probs)
+    query, doc = (names_of(table, str(table.roles[role]), role=role) for role in _PAIR)
+    require_once(table, list(zip(query, doc, strict=True)), "pair", "keep one row per pair")
+    query_ids, query_codes = coded(query)
+    doc_ids, doc_codes = coded(doc)
+    return LabelDistributions(
+        query_ids=query_ids,
+        doc_ids=doc_ids,
+        query_codes=query_codes,
+        doc_codes=doc_codes,
+        probs=probs,
+    )
+
+
+def _check_shares(table: Table, probs: FloatArray) -> None:
+    totals = probs.sum(axis=1)
+    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
+    bad = np.flatnonzero(~good)  # NaN counts as wrong
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
+            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
+            "each row by its sum, and leave out pairs the judge gave no answer for"
+        )
+
+
+def _vote_shares(table: Table, column: str, n_grades: int | None) -> FloatArray:
+    """Return the share of each grade among the votes of a cell."""
+    votes = [_votes(cell) for cell in table.columns[column]]
+    rows = np.repeat(np.arange(len(votes)), list(map(len, votes)))
+    flat = replace(
+        table,
+        columns={column: list(chain.from_iterable(votes))},
+        lines=[table.lines[row] for row in rows.tolist()],
+    )
+    grades = numbers_of(flat, column, role="grade")
+    bad = np.flatnonzero((grades % 1 != 0) | (grades < 0))  # NaN too
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"{flat.where(row)}: {flat.columns[column][row]!r} is not a whole number of at least "
+            "0; leave out pairs the judge gave no answer for"
+        )
+    width = max(int(grades.max()) + 1, 2) if n_grades is None else n_grades
+    most = min(width, _MOST_GRADES)
+    over = np.flatnonzero(grades >= most)
+    if len(over):
+        row = int(over[0])
+        raise DataError(
+            f"{flat.where(row)}: grade {grades[row]:g} is outside the scale 0 … {most - 1}"
+        )
+    counts = np.zeros((len(votes), width))
+    np.add.at(counts, (rows, grades.astype(np.int64)), 1.0)
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _votes(cell: Any) -> list[Any]:  # noqa: ANN401 - whatever a table holds
+    """Return the grades in a cell: one, a list, or a text of several; one None if it is empty."""
+    if isinstance(cell, str):
+        with suppress(ValueError, RecursionError):
+            cell = (
+                json.loads(cell) if cell.lstrip().startswith("[") else _BETWEEN.split(cell.strip())
+            )
+    return (cell or [None]) if isinstance(cell, list) else [cell]
+
+
+# What ragas writes, as judged items; ragas itself is not needed.
+# ``EvaluationResult`` or its ``to_pandas()``, as CSV, JSON or Parquet, or the CSV of an
+# ``@experiment``. A metric that failed is NaN there (an empty cell): it is kept as a judge
+# failure.
+
+
+_JOINED_BY = ("id", "item_id", "sample_id", "example_id", "user_input", "question")
+
+
+class RagasItems(NamedTuple):
+    """Items of a ragas result, the metric, and by what the human labels were joined."""
+
+    items: JudgedItems
+    metric: str
+    joined_by: str
+
+
+def read_ragas_result(
+    source: Any,  # noqa: ANN401
+    *,
+    metric: str | None = None,
+    human_path: PathLike | None = None,
+    id: _Names = None,
+    human: _Names = None,
+    group: str | None = None,
+    cluster: str | None = None,
+) -> RagasItems:
+    """Read a ragas result with human labels of some of its rows.
+
+    Parameters
+    ----------
+    source : path, frame or ``EvaluationResult``
+    metric : str or None
+        Column of the scores. None takes the only column of numbers.
+    human_path : path or None
+        Human labels, joined by ``id``; where None, by the first of ``id``, ``sample_id``,
+        ``user_input`` or ``question`` that both have. Without ``human_path`` the labels are a
+        column of the result.
+    id, human, group, cluster : str or None
+        Column names. Groups and clusters stand in the result.
+
+    Raises
+    ------
+    DataError
+        If the metric is not unique (the columns are listed), nothing joins the files, or as
+        :func:`~rag_sourcebias.read_judged_items` and
+        :func:`~rag_sourcebias.join_judged`.
+    """
+    table = read_table(source)
+    metric = metric or _only_metric(table, {*_listed(human), *_listed(id), group, cluster})
+    columns: dict[str, Any] = {"human": human, "judge": metric, "group": group, "cluster": cluster}
+    if human_path is None:
+        return RagasItems(read_judged_items(table, id=id or (), **columns), metric, "the row")
+    by_people = read_table(human_path)
+    both = {*table.names} & {*by_people.names}
+    shared = id or next((name for name in _JOINED_BY if name in both), None)
+    if shared is None:
+        raise DataError(
+            f"nothing joins {table.path} ({', '.join(table.names)}) and {by_people.path} "
+            f"({', '.join(by_people.names)}); give both the same id column"
+        )
+    items = join_judged(by_people, table, id=shared, **columns)
+    return RagasItems(items, metric, " + ".join(_listed(shared)))
+
+
+def _only_metric(table: Table, taken: set[str | None]) -> str:
+    metrics = score_columns(table, taken=taken)
+    if len(metrics) == 1:
+        return metrics[0]
+    found = f"scores of {len(metrics)} metrics" if metrics else "no column of scores"
+    raise DataError(
+        f"{table.path} has {found}; choose with metric=… out of {', '.join(metrics or table.names)}"
+    )
