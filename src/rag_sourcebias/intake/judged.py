@@ -90,7 +90,8 @@ def read_judged_items(
     """
     given = {"id": id, "human": human, "judge": judge, "group": group, "cluster": cluster}
     needed = ("human", "judge") if require_human else ("judge",)
-    return _items(_read(source, given, needed), given)
+    table = _read(source, given, needed)
+    return _items(table, _ids(table), _labels(table), given)
 
 
 def read_audited_items(
@@ -123,7 +124,7 @@ def read_audited_items(
     given = dict.fromkeys(("id", "human", "judge", "group", "cluster")) | columns
     also = {"length": length, "swapped": swapped}
     table = _read(source, given, ("human", "judge"), also)
-    items = _items(table, given)
+    items = _items(table, _ids(table), _labels(table), given)
     lengths, again = (table.roles[role] for role in also)
     return (
         items,
@@ -154,7 +155,7 @@ def _read(
         named = list(chain.from_iterable(values.values()))
         require_columns(names, named, path)
         if twice := [name for i, name in enumerate(named) if name in named[:i]]:
-            raise DataError(f"{path}: column {twice[0]!r} is named twice for human and judge")
+            raise DataError(f"{path}: column {twice[0]!r} is named twice; name it once")
         factors = {role: given[role] for role in _FACTORS if role in given}
         taken = {*_listed(given["id"]), *factors.values()}
         single = {role: columns[0] if columns else None for role, columns in values.items()}
@@ -179,6 +180,10 @@ def _read(
     return read_table(source, choose)
 
 
+def _ids(table: Table) -> list[str]:
+    return ids_of(table, tuple(table.roles["id"] or ()))
+
+
 def _labels(table: Table) -> FloatArray:
     """Return the mean of what people said of each item; NaN where nobody did."""
     people = [values_of(table, name, role="human label") for name in table.roles["human"] or ()]
@@ -189,10 +194,8 @@ def _labels(table: Table) -> FloatArray:
     return labels
 
 
-def _items(table: Table, given: _Given, by_people: Table | None = None) -> JudgedItems:
-    """Return items with the judges and factors of a table, and its labels or those of another."""
-    ids = ids_of(table, tuple(table.roles["id"] or ()))
-    labels = _labels(table) if by_people is None else _joined(by_people, table, ids)
+def _items(table: Table, ids: list[str], labels: FloatArray, given: _Given) -> JudgedItems:
+    """Return items with the labels, and the judges and factors of a table."""
     judges = {
         name: values_of(table, name, role="judge value") for name in table.roles["judge"] or ()
     }
@@ -258,13 +261,10 @@ def join_judged(
     """
     by_people = _read(human_source, {"id": id, "human": human}, ("human",), joined=True)
     given = {"id": id, "judge": judge, "group": group, "cluster": cluster}
-    return _items(_read(judge_source, given, ("judge",), joined=True), given, by_people)
-
-
-def _joined(by_people: Table, table: Table, ids: Sequence[str]) -> FloatArray:
-    """Return the label of each item of a table, by id; NaN where there is none."""
-    human_ids = ids_of(by_people, tuple(by_people.roles["id"] or ()))
     labels = _labels(by_people)
+    human_ids = _ids(by_people)
+    table = _read(judge_source, given, ("judge",), joined=True)
+    ids = _ids(table)
     table.notes.extend(by_people.notes)
     row_of = {name: i for i, name in enumerate(ids)}
     labeled = np.flatnonzero(~np.isnan(labels))
@@ -279,7 +279,7 @@ def _joined(by_people: Table, table: Table, ids: Sequence[str]) -> FloatArray:
         )
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
-    return joined
+    return _items(table, ids, joined, given)
 
 
 def _row(row_of: Mapping[str, int], name: str) -> int:
@@ -520,6 +520,12 @@ def read_ragas_result(
     metric = metric or _only_metric(table, {*_listed(human), *_listed(id), group, cluster})
     columns: dict[str, Any] = {"human": human, "judge": metric, "group": group, "cluster": cluster}
     if human_path is None:
+        if not human and find_column(table.names, "human") is None:
+            raise DataError(
+                f"{table.path} has no column of human labels (its columns are "
+                f"{', '.join(table.names)}); name it with human=…, or give the labels in a file of "
+                "their own"
+            )
         return RagasItems(read_judged_items(table, id=id or (), **columns), metric, "the row")
     by_people = read_table(human_path)
     both = {*table.names} & {*by_people.names}

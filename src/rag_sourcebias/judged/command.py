@@ -1211,9 +1211,9 @@ def audit(
         items, lengths, again = read_audited_items(
             path, length=length, swapped=swapped, **asdict(columns)
         )
+    bias = BiasColumns(judge_name=judge_name, length=lengths, swapped=again)
     if judge_name is not None and items.groups is None:
         raise DataError("--judge-name is held against groups; name their column with --group")
-    bias = BiasColumns(judge_name=judge_name, length=lengths, swapped=again)
     found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
     if json not in (None, "-"):
         write_atomic(json, json_text(found.to_dict()))
