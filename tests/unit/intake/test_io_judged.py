@@ -138,7 +138,7 @@ def test_pairs_are_identified_by_query_and_document_and_rows_by_number(tmp_path)
     assert read_judged_items(path).ids == ("q\td1", "q\td2")
     assert read_judged_items(path, id=["docid", "qid"]).ids == ("d1\tq", "d2\tq")
     assert read_judged_items(path, cluster="qid").clusters == ("q", "q")
-    with pytest.raises(DataError, match="item 'q' stands at .* already"):
+    with pytest.raises(DataError, match=r"item 'q' stands at .* already"):
         read_judged_items(path, id="qid")
     assert read_judged_items(write(path, "human,judge\n1,1\n0,1\n")).ids == ("1", "2")
 
@@ -158,7 +158,7 @@ def test_rows_of_a_query_by_several_systems_are_items_of_their_own(tmp_path):
     assert items.ids == ("q1\ta", "q1\tb", "q2\ta")
     assert items.clusters == ("q1", "q1", "q2")
     path.write_text("query_id,human,judge\nq1,1,1\nq1,,0\n")
-    with pytest.raises(DataError, match="'q1' stands at .* already"):
+    with pytest.raises(DataError, match=r"'q1' stands at .* already"):
         read_judged_items(path)
 
 

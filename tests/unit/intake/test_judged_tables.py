@@ -93,9 +93,7 @@ WORLDS = {
     ),
     "shares": World(judge=lambda y, i: f"{wrong(y, i)}/5", refused="judge value './5'"),
     "percent": World(judge=lambda y, i: f"{wrong(y, i)} %", refused="judge value '. %'"),
-    "beyond numbers": World(
-        judge=lambda y, i: 10**400 if i == 4 else y, refused="judge value '?10+"
-    ),
+    "beyond numbers": World(judge=lambda y, i: 10**400 if i == 4 else y, refused="value '?10+"),
 }
 
 
