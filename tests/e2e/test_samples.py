@@ -61,18 +61,19 @@ def test_start_lists_each_sample() -> None:
 @pytest.mark.parametrize(
     ("columns", "command"),
     [
-        ("id,human,judge", "interval t.csv"),
-        ("question,system,answer,reference,correct", "audit answers t.csv"),
-        ("query_id,side,style,text", "audit style t.csv"),
-        ("question,reference,answer", "judge grade t.csv"),
-        ("id,judge", "labels t.csv"),
-        ("doc_id,source", "audit source --run RUN"),
-        ("text,source", "tag fit t.csv"),
+        ("id,human,judge", "$ rag-sourcebias interval t.csv"),
+        ("question,system,answer,reference,correct", "$ rag-sourcebias audit answers t.csv"),
+        ("query_id,side,style,text", "$ rag-sourcebias audit style t.csv"),
+        ("question,reference,answer", "$ rag-sourcebias judge grade t.csv"),
+        ("id,judge", "$ rag-sourcebias labels t.csv"),
+        ("doc_id,source", "audit source --tags takes it"),
+        ("text,source", "$ rag-sourcebias tag fit t.csv"),
     ],
 )
 def test_tables_are_recognised(columns: str, command: str, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(columns + "\n" + ",".join("abcde"[: columns.count(",") + 1]))
-    assert f"$ rag-sourcebias {command}" in succeed("start", "t.csv", "--dry-run", cwd=tmp_path)
+    cells = ",".join("1" * (columns.count(",") + 1))
+    (tmp_path / "t.csv").write_text(f"{columns}\n{cells}\n")
+    assert command in succeed("start", "t.csv", "--dry-run", cwd=tmp_path)
 
 
 def test_what_is_not_recognised_is_said(tmp_path: Path) -> None:
