@@ -84,35 +84,29 @@ def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[Retriever
     if is_results(value):
         return _finished(value)
     if isinstance(value, Mapping):
-        if not value:
-            raise DataError("retriever: an empty dict; give {name: retriever} or {query: ranking}")
-        return [
-            spec for name, one in value.items() for spec in _all_of(one, str(name), cache, id_key)
-        ]
-    if isinstance(value, list | tuple):
-        if not value:
-            raise DataError("retriever: an empty list; give one or more retrievers")
-        if all(is_path(one) and is_results(one) for one in value):
+        named: list[tuple[str | None, Any]] = [(str(name), one) for name, one in value.items()]
+    elif isinstance(value, list | tuple):
+        if value and all(is_path(one) and is_results(one) for one in value):
             return [FinishedRun(run) for run in read_systems(value)]
-        unnamed = sum(isinstance(one, Mapping) for one in value) > 1
-        return [
-            spec
-            for i, one in enumerate(value, 1)
-            for spec in _all_of(
-                one, f"results {i}" if unnamed and isinstance(one, Mapping) else None, cache, id_key
-            )
-        ]
-    return [_spec(value, None, cache, id_key)]
+        named = _numbered(value)
+    else:
+        return [_spec(value, None, cache, id_key)]
+    if not named:
+        raise DataError(f"retriever: {a(value)} that is empty; give one or more retrievers")
+    return [
+        spec
+        for name, one in named
+        for spec in (_finished(one, name) if is_results(one) else [_spec(one, name, cache, id_key)])
+    ]
 
 
-def _all_of(
-    value: Any,  # noqa: ANN401
-    name: str | None,
-    cache: Path | None,
-    id_key: str | None,
-) -> list[RetrieverSpec]:
-    """Return the recipe of a retriever, or those of the systems in finished results."""
-    return _finished(value, name) if is_results(value) else [_spec(value, name, cache, id_key)]
+def _numbered(values: Sequence[Any]) -> list[tuple[str | None, Any]]:
+    """Return values with names for results in dictionaries, which have none of their own."""
+    unnamed = sum(isinstance(one, Mapping) for one in values) > 1
+    return [
+        (f"results {i}" if unnamed and isinstance(one, Mapping) else None, one)
+        for i, one in enumerate(values, 1)
+    ]
 
 
 def _finished(value: Any, name: str | None = None) -> list[RetrieverSpec]:  # noqa: ANN401

@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20546,
-    "intake": 26110,
+    "intake": 26076,
     "judged": 33463,
     "llm": 4069,
     "measure": 6312,
@@ -43,7 +43,7 @@ NODES = {
     "tagging": 14131,
     "terminal": 3097,
     "testing": 3005,
-    ".": 4137,
+    ".": 4138,
     "integrations": 28813,
 }
 NODES_PER_STATEMENT = 8.5

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -290,7 +292,7 @@ def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
         if re.match(r"[{\[]\s*[\"{\[}\]]", start):
             return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
         fields = _fields(start.partition("\n")[0])
-        if len(fields) in _TREC and _is_number(fields[_NUMBER_AT[len(fields)]]):
+        if len(fields) in _TREC and _is_finite(fields[_NUMBER_AT[len(fields)]]):
             return _read_trec(path, len(fields)).runs(name, otherwise=_stem(path))
         _require_header(path, fields)
     return _of_table(read_table(path, _chosen(where))).runs(name, otherwise=_stem(path))
@@ -336,12 +338,11 @@ def _fields(line: str) -> list[str]:
     return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
 
 
-def _is_number(text: str) -> bool:
+def _is_finite(text: str) -> bool:
     try:
-        float(text)
+        return math.isfinite(float(text))
     except ValueError:
         return False
-    return True
 
 
 class _Names:
@@ -410,16 +411,12 @@ def _cells(path: PathLike, number: int, text: str, roles: Sequence[str]) -> list
 
 
 def _numbers_of(cells: Sequence[str], role: str, path: PathLike, number: int) -> FloatArray:
-    try:
+    with suppress(ValueError):
         numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        wrong, problem = next(cell for cell in cells if not _is_number(cell)), "a number"
-    else:
         if np.isfinite(numbers).all():
             return numbers
-        wrong = cells[int(np.argmin(np.isfinite(numbers)))]
-        problem = "a finite number"
-    raise DataError(f"{_place(path, wrong, number)}: {role} {wrong!r} is not {problem}")
+    wrong = next(cell for cell in cells if not _is_finite(cell))
+    raise DataError(f"{_place(path, wrong, number)}: {role} {wrong!r} is not a finite number")
 
 
 def _place(path: PathLike, field: str, first: int = 1) -> str:

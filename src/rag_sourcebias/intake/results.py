@@ -83,7 +83,8 @@ def listed(result: Any) -> Any:  # noqa: ANN401
         raise DataError("a set has no order; return a list of documents, best first")
     if isinstance(result, np.ndarray):
         result = result.tolist()
-    if isinstance(result, tuple) and len(result) == 2 and all(map(_is_array, result)):
+    arrays = [isinstance(part, np.ndarray) for part in result] if type(result) is tuple else []
+    if arrays == [True, True]:
         return _of_faiss(*result)
     if isinstance(result, Sequence):
         return _of_sequence(result)
@@ -105,21 +106,12 @@ def listed(result: Any) -> Any:  # noqa: ANN401
     return result
 
 
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
-
-
 def _of_sequence(result: Sequence[Any]) -> Sequence[Any]:
-    if len(result) == 1 and isinstance(result[0], list) and not _is_scored(result[0]):
+    if len(result) == 1 and isinstance(result[0], list) and not is_pair(result[0]):
         return result[0]  # of one query, as Milvus returns it
     if any(type(row) in _WHOLE and row == _NONE_FOUND for row in result):
         return [row for row in result if row != _NONE_FOUND]
     return result
-
-
-def _is_scored(row: list[Any]) -> bool:
-    """Whether a list is a document with its score, as JSON has pairs."""
-    return len(row) == 2 and is_number(row[1])
 
 
 _WHOLE = (int, np.int64, np.int32)
@@ -194,8 +186,8 @@ def row_of(document: object) -> Any:  # noqa: ANN401
 
 
 def is_pair(row: Any) -> bool:  # noqa: ANN401
-    """Whether a row is a document with its score."""
-    return type(row) is tuple and len(row) == 2 and is_number(row[1])
+    """Whether a row is a document with its score, a list where it comes from JSON."""
+    return type(row) in (tuple, list) and len(row) == 2 and is_number(row[1])
 
 
 # Ids and scores of documents of any kind.

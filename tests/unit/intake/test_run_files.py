@@ -80,7 +80,7 @@ def test_a_document_listed_twice_is_counted(tmp_path):
         ("q Q0 d 1 nan t", r"run\.txt:2: score 'nan' is not a finite"),
         ("q Q0 d 1 -inf t", r"run\.txt:2: score '-inf' is not a finite"),
         ("q Q0 d 1 1e309 t", r"run\.txt:2: score '1e309' is not a finite"),
-        ("q Q0 d 1 high t", r"run\.txt:2: score 'high' is not a number"),
+        ("q Q0 d 1 high t", r"run\.txt:2: score 'high' is not a finite"),
     ],
 )
 def test_a_bad_run_line_is_named(tmp_path, line, message):
