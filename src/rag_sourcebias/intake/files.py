@@ -280,17 +280,6 @@ class _Bounded(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return self._size is None
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        place: int = self._data.seek(offset, whence)
-        return place
-
-    def tell(self) -> int:
-        place: int = self._data.tell()
-        return place
-
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever can be written to
         n: int = self._data.readinto(buffer) or 0
         self._n_bytes += n
@@ -431,7 +420,7 @@ def read_jsonl_part(
         As :func:`read_jsonl`.
     """
     file = Path(path)
-    with open_bytes(file) as stream:
+    with open_file(file) as stream:
         stream.seek(offset)
         yield from _objects(file, _decoded(file, islice(stream, n_lines), first_line, blank=False))
 

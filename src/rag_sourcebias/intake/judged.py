@@ -29,6 +29,7 @@ from rag_sourcebias.intake.tables import (
     read_table,
     require_columns,
     require_once,
+    require_roles,
     score_columns,
     table_name,
     unescaped,
@@ -156,25 +157,21 @@ def _read(
         require_columns(names, named, path)
         if twice := [name for i, name in enumerate(named) if name in named[:i]]:
             raise DataError(f"{path}: column {twice[0]!r} is named twice; name it once")
-        factors = {role: given[role] for role in _FACTORS if role in given}
-        taken = {*_listed(given["id"]), *factors.values()}
-        single = {role: columns[0] if columns else None for role, columns in values.items()}
-        found: dict[str, Any] = {**find_columns(names, single, path=path, taken=taken)}
-        taken.update(named)
+        roles: dict[str, str | None] = {
+            role: columns[0] if columns else None for role, columns in values.items()
+        }
+        roles.update({role: given[role] for role in _FACTORS if role in given}, **also)
+        taken: set[str | None] = {*named, *_listed(given["id"])}
+        found = find_columns(names, roles, path=path, taken=taken)
+        taken.update(roles.values())
         ids = find_ids(names, given=given["id"], path=path, taken=taken, needed=joined)
-        found |= find_columns(names, factors, path=path, taken=taken)
         if given["id"] is None and ids == (found.get("cluster"),) and found["group"]:
             ids = (*ids, found["group"])  # each system's row of a query is an item
         rest = [name for name in names if name not in {*found.values(), *ids}]
-        for role in needed:
-            if joined and found[role] is None and len(rest) == 1:
-                found[role] = rest[0]
-        asked = {role: found[role] for role in needed}
-        find_columns(names, asked, path=path, needed=needed)
-        taken.update(found.values(), ids)
-        for role, column in also.items():
-            found[role] = find_column(names, role, given=column, path=path, taken=taken)
-        columns = {role: values[role] or _listed(found[role]) for role in values}
+        if joined and found[needed[0]] is None and len(rest) == 1:
+            found[needed[0]] = rest[0]
+        require_roles(names, found, needed, path=path)
+        columns = {role: named or _listed(found[role]) for role, named in values.items()}
         return {**found, **columns, "id": ids}
 
     return read_table(source, choose)

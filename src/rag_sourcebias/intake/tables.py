@@ -317,14 +317,17 @@ def table_of(
     columns: Mapping[str, list[Any]],
     name: str,
     choose: Chooser,
-    unit: Literal[" row ", " record "] = " row ",
+    unit: Literal["", " row ", " record "] = " row ",
+    lines: Sequence[int] | None = None,
 ) -> Table:
     """Return some columns in memory as a table, their cells as JSON would hold them."""
+    if lines is None:
+        lines = range(1, max(map(len, columns.values()), default=0) + 1)
     chosen, roles = _chosen(tuple(columns), choose)
     return Table(
         path=name,
         names=tuple(columns),
-        lines=range(1, max(map(len, columns.values()), default=0) + 1),
+        lines=lines,
         columns={column: _plain_cells(columns[column]) for column in chosen},
         unit=unit,
         roles=roles,
@@ -401,9 +404,7 @@ def _csv(path: PathLike, separator: str) -> _Records:
         csv.field_size_limit(limit)
 
 
-def _read_json(
-    path: PathLike, choose: Chooser, head: Sequence[str], most: int | None = None
-) -> Table:
+def _read_json(path: PathLike, choose: Chooser, head: Sequence[str], most: int | None) -> Table:
     """Read JSON lines, or the one value of a file that holds a whole table."""
     name = os.fspath(path)
     start = head[0].strip()
@@ -424,14 +425,7 @@ def _read_json(
         lines.append(number)
     for values in columns.values():
         values.extend([None] * (len(lines) - len(values)))
-    chosen, roles = _chosen(tuple(columns), choose)
-    return Table(
-        path=name,
-        names=tuple(columns),
-        lines=lines,
-        columns={column: columns[column] for column in chosen},
-        roles=roles,
-    )
+    return table_of(columns, name, choose, "", lines)
 
 
 def _read_parquet(path: Path, choose: Chooser, most: int | None) -> Table:
@@ -853,8 +847,8 @@ def find_columns(
 
     Parameters
     ----------
-    options : bool
-        Whether a caller can say which column has a role, so that a refusal advises it.
+    needed : collection of str
+        Roles that :func:`require_roles` asks for; ``options`` is for it.
 
     Raises
     ------
@@ -866,7 +860,27 @@ def find_columns(
         role: find_column(names, role, given=given, path=path, taken=taken)
         for role, given in roles.items()
     }
-    if lacking := [role for role in needed if found[role] is None]:
+    require_roles(names, found, needed, path=path, options=options)
+    return found
+
+
+def require_roles(
+    names: Sequence[str],
+    found: Mapping[str, str | None],
+    needed: Iterable[str],
+    *,
+    path: str,
+    options: bool = True,
+) -> None:
+    """Raise if a role that is needed has no column.
+
+    Parameters
+    ----------
+    options : bool
+        Whether a caller can say which column has a role, so that a refusal advises it.
+    """
+    lacking = [role for role in needed if found[role] is None]
+    if lacking:
         plain = [_ALIASES[role][0] for role in lacking]
         usual = "; ".join(", ".join(_ALIASES[role][:6]) for role in lacking)
         said = f" with {' and '.join(f'{role}=…' for role in plain)}, or" if options else ""
@@ -874,7 +888,6 @@ def find_columns(
             f"{path}: no column is recognised as {' or '.join(plain)}; its columns are "
             f"{', '.join(names)}; name the column{said} as is usual: {usual}"
         )
-    return found
 
 
 def require_columns(names: Sequence[str], wanted: Iterable[str], path: str) -> None:

@@ -39,24 +39,14 @@ Given = tuple[str, str, object, str]
 
 
 def _answers(path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]) -> Iterator[Given]:
-    column_of: dict[str, str] = {}
-
-    def choose(names: tuple[str, ...]) -> list[str]:
-        for name in names:
-            short = name.split(":")[0].strip()
-            if short:
-                column_of[short] = name
-        lacking = [name for name in ("row_id", *plan.questions) if name not in column_of]
-        if lacking:
-            raise DataError(
-                f"{path}: column {lacking[0]!r} is missing from {', '.join(names)[:120]}; send "
-                "back all columns as they were"
-            )
-        wanted = ("row_id", *_TEXTS, *plan.questions)
-        return [column_of[name] for name in wanted if name in column_of]
-
-    table = read_table(path, choose)
-    cells = {name: table.columns[c] for name, c in column_of.items() if c in table.columns}
+    table = read_table(path)
+    cells = {name.split(":")[0].strip(): column for name, column in table.columns.items()}
+    lacking = [name for name in ("row_id", *plan.questions) if name not in cells]
+    if lacking:
+        raise DataError(
+            f"{path}: column {lacking[0]!r} is missing from {', '.join(table.names)[:120]}; send "
+            "back all columns as they were"
+        )
     shows_texts = "text_a" in cells or "text_b" in cells  # what a page downloads holds none
     for place in range(len(table)):
         where = table.where(place)

@@ -15,7 +15,7 @@ from rag_sourcebias.core.errors import DataError, require_name, setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.intake.beir import read_corpus
 from rag_sourcebias.intake.document_stores import DocumentStore, open_document_store
-from rag_sourcebias.intake.tables import find_column, find_columns, ids_of, read_table
+from rag_sourcebias.intake.tables import find_columns, ids_of, read_table
 from rag_sourcebias.intake.verified import read_verification
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
@@ -273,13 +273,7 @@ def read_labelled(
             "pair": group,
             "domain": domain,
         }
-        found = {
-            role: find_column(names, role, given=given, path=str(path))
-            for role, given in roles.items()
-        }
-        needed = ("text", "label")
-        find_columns(names, {role: found[role] for role in needed}, path=str(path), needed=needed)
-        return found
+        return find_columns(names, roles, path=str(path), needed=("text", "label"))
 
     table = read_table(path, choose)
     columns = {
