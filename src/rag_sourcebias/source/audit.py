@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,6 +58,12 @@ from rag_sourcebias.infer.verified import (
 )
 from rag_sourcebias.intake.belong import BelongCode, check_run
 from rag_sourcebias.intake.verified import Verification, side
+from rag_sourcebias.measure.holes import (
+    Retrieved,
+    filled,
+    says_what_is_not_relevant,
+    with_share,
+)
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     SourceScores,
@@ -92,6 +99,7 @@ from rag_sourcebias.source.findings import (
     CentredDelta,
     ChanceSkew,
     ExposureShare,
+    Holes,
     SettingSkew,
     SkewCell,
     SkewVerdict,
@@ -334,17 +342,25 @@ def _require_informative(independent: float, n: int, what: str) -> None:
 
 
 def verdicts_of(
-    cells: Sequence[SkewCell], config: AuditConfig, n_tests: int
+    cells: Sequence[SkewCell],
+    config: AuditConfig,
+    n_tests: int,
+    holes: Sequence[Holes] = (),
 ) -> tuple[SkewVerdict, ...]:
     """Decide on the primary measure, per other source."""
+    by_source = {one.other: one for one in holes}
     found = []
     for cell in cells:
         centred = cell.centred
         if cell.measure != config.primary_measure:
             continue
         code = skew_code(centred.interval, cell.p_adjusted, margin=config.margin)
+        known = by_source.get(cell.other)
+        turned = known is not None and code not in (SkewCode.REFUSED, _with(known, config))
+        if turned:
+            code = SkewCode.CANNOT_TELL
         needed = None
-        if code is SkewCode.CANNOT_TELL and centred.interval is not None:
+        if code is SkewCode.CANNOT_TELL and not turned and centred.interval is not None:
             # a cell that is undecided before the correction has its number already
             needed = cell.n_needed or queries_for_verdict(centred.interval, margin=config.margin)
         found.append(
@@ -362,9 +378,15 @@ def verdicts_of(
                 n_queries=centred.n_queries,
                 n_needed=needed,
                 refusal=centred.refusal,
+                holes=turned,
             )
         )
     return tuple(found)
+
+
+def _with(holes: Holes, config: AuditConfig) -> SkewCode:
+    """Return the verdict with the unjudged counted at the rate of their source."""
+    return skew_code(holes.interval, holes.p_adjusted, margin=config.margin)
 
 
 def adjusted(
@@ -391,14 +413,130 @@ def adjusted(
         ]
         family = sum(p is not None for p in raw)
         values = iter(adjust_p_values(raw, correction=config.correction))
+        filled_values = iter(
+            adjust_p_values(
+                [one.p_value for i in index for one in systems[i].holes],
+                correction=config.correction,
+            )
+        )
         for i in index:
             cells = tuple(replace(cell, p_adjusted=next(values)) for cell in systems[i].cells)
+            holes = tuple(replace(one, p_adjusted=next(filled_values)) for one in systems[i].holes)
             result[i] = replace(
-                systems[i], cells=cells, verdicts=verdicts_of(cells, config, family)
+                systems[i],
+                cells=cells,
+                holes=holes,
+                verdicts=verdicts_of(cells, config, family, holes),
             )
         if variant == "mixed":
             n_tests = family
     return tuple(result), n_tests
+
+
+# Judgments with holes.
+
+
+# Of one drawing the chance is felt below a thousand queries; above, it is a thirtieth of theirs.
+_DRAWINGS, _MANY_QUERIES = 5, 1_000
+# Shares of the unjudged documents, for both sources alike, at which a verdict is looked at; it is
+# taken to turn once.
+_RELEVANT_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+def holes_of(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    cells: Sequence[SkewCell],
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+) -> Iterator[Holes]:
+    """Yield per other source what was judged of what a reader sees, and what the rest may change.
+
+    Nothing where judgments name relevant documents alone, or where all that was retrieved was
+    judged.
+    """
+    if not says_what_is_not_relevant(qrels):
+        return
+    retrieved = Retrieved.of(run, qrels, tags)
+    if retrieved.judged.all():
+        return
+    measure, _, cutoff = config.primary_measure.partition("@")
+    alone = replace(config, measures=(measure,), cutoffs=(int(cutoff),))
+    wider = _with_documents(dependence, Dependence.of(retrieved.qrels, tags, None))
+    rng = np.random.default_rng((config.seed, len(qrels)))
+    n_drawings = _DRAWINGS if len(qrels.query_ids) < _MANY_QUERIES else 1
+    drawings = [filled(retrieved, rng) for _ in range(n_drawings)]
+
+    groups = {
+        other: _pair_of(retrieved.qrels, tags, config.baseline_source, other)
+        for other in {cell.other for cell in cells}
+    }
+
+    def skew_of(judgments: Sequence[Qrels], other: str) -> tuple[CentredDelta, float | None]:
+        chances = [chance_of(run, each, groups[other], alone) for each in judgments]
+        return centred_delta(averaged(chances), 0, wider, alone)
+
+    shares = {
+        source: retrieved.share_judged(at, int(cutoff)) for at, source in enumerate(tags.sources)
+    }
+    for cell in cells:
+        if cell.measure != config.primary_measure:
+            continue
+        known = [each for each in drawings if each is not None]
+        skew, p_value = skew_of(known, cell.other) if known else (None, None)
+        code = skew_code(cell.centred.interval, cell.p_value, margin=config.margin)
+        turns_at = None
+        if code not in (SkewCode.REFUSED, SkewCode.CANNOT_TELL):
+
+            def turns(share: float, other: str = cell.other, code: SkewCode = code) -> bool:
+                again, p = skew_of([with_share(retrieved, share, rng)], other)
+                return skew_code(again.interval, p, margin=config.margin) is not code
+
+            at = bisect_left(_RELEVANT_SHARES, True, key=turns)
+            turns_at = _RELEVANT_SHARES[at] if at < len(_RELEVANT_SHARES) else None
+        yield Holes(
+            other=cell.other,
+            cutoff=int(cutoff),
+            judged_baseline=shares[config.baseline_source],
+            judged_other=shares[cell.other],
+            value=None if skew is None else skew.value,
+            interval=None if skew is None else skew.interval,
+            p_value=p_value,
+            p_adjusted=None,
+            turns_at=turns_at,
+        )
+
+
+def _unknown_holes(qrels: Qrels, tags: TagTable) -> Iterator[Finding]:
+    """Say where holes cannot be told; versions of one document are judged together."""
+    if not says_what_is_not_relevant(qrels) and not tags.pair_ids:
+        yield SourceCode.ONLY_RELEVANT()
+
+
+def averaged(chances: Sequence[ChanceScores]) -> ChanceScores:
+    """Return what several drawings of the same judgments give on average."""
+    n = len(chances)
+    return ChanceScores(
+        measures=chances[0].measures,
+        expected=np.mean([chance.expected for chance in chances], axis=0),
+        both=np.any([chance.both for chance in chances], axis=0),
+        largest=np.max([chance.largest for chance in chances], axis=0),
+        query=np.concatenate([chance.query for chance in chances]),
+        doc=np.concatenate([chance.doc for chance in chances]),
+        skew_terms=np.concatenate([chance.skew_terms for chance in chances], axis=1) / n,
+        base_terms=np.concatenate([chance.base_terms for chance in chances], axis=1) / n,
+    )
+
+
+def _with_documents(dependence: Dependence, wider: Dependence) -> Dependence:
+    """Return what queries share, over the documents of a larger vocabulary."""
+    rewriters = dependence.rewriters
+    if rewriters is not None:  # who rewrote what was not judged is left open
+        n_new = len(wider.documents) - len(rewriters)
+        rewriters = np.concatenate([rewriters, np.full(n_new, -1, dtype=np.int64)])
+    return replace(dependence, documents=wider.documents, rewriters=rewriters)
 
 
 # Everything that can be said about one run.
@@ -479,9 +617,11 @@ def measure_system(
             *notes,
             *run.notes,
             *_tie_notes(run, config),
+            *_unknown_holes(qrels, tags),
             *_shared_documents(cells, config),
         ),
         chance=per_query,
+        holes=tuple(holes_of(run, qrels, tags, cells, config, dependence=dependence)),
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
         if len(per_query) > 1
         else None,

@@ -69,6 +69,8 @@ class SkewVerdict:
         Where nothing can be told: queries with which a verdict is reached four times in five.
     refusal : Finding or None
         Why there is no interval, and the remedy.
+    holes : bool
+        Whether the answer is another with the unjudged counted, so that nothing can be told.
     """
 
     code: SkewCode
@@ -84,6 +86,7 @@ class SkewVerdict:
     n_queries: int
     n_needed: int | None = None
     refusal: Finding | None = None
+    holes: bool = False
 
     @property
     def figure(self) -> Interval | float | None:
@@ -158,6 +161,46 @@ class ChanceSkew:
     skew: npt.NDArray[np.float64] = field(repr=False)
     base: npt.NDArray[np.float64] = field(repr=False)
     both: npt.NDArray[np.bool_] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holes:
+    """What nobody judged of what was retrieved, and what it may change.
+
+    Parameters
+    ----------
+    other : str
+        Source compared with the baseline.
+    cutoff : int
+        That of the primary measure.
+    judged_baseline, judged_other : float or None
+        Judged@k: share of the documents of a source on the first k ranks that were judged, in
+        [0, 1]; None where none stands there.
+    value : float or None
+        Centred Relative Δ with every retrieved document that was not judged counted relevant at
+        the rate of the judged ones of its source in its bin of ranks; None where none was judged.
+    interval : Interval or None
+    p_value, p_adjusted : float or None
+        Of no skew, so; adjusted over the primary measures of the report.
+    turns_at : float or None
+        Share of the unjudged documents of both sources which, if relevant, give another verdict,
+        in [0, 1]; None where none up to a half does.
+    """
+
+    other: str
+    cutoff: int
+    judged_baseline: float | None
+    judged_other: float | None
+    value: float | None
+    interval: Interval | None
+    p_value: float | None
+    p_adjusted: float | None
+    turns_at: float | None
+
+    @property
+    def figure(self) -> Interval | float | None:
+        """Value with its interval, or alone where that was refused."""
+        return _figure(self.interval, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,6 +448,8 @@ class SystemSkew:
         One per other source.
     strip : tuple of SettingSkew
         What other usual settings of this retriever would have given.
+    holes : tuple of Holes
+        One per other source; none where judgments have no holes, or name relevant documents alone.
     across : AcrossSources or None
         With two other sources or more.
     evidence : tuple of Evidence
@@ -427,6 +472,7 @@ class SystemSkew:
     verdicts: tuple[SkewVerdict, ...] = ()
     chance: tuple[ChanceSkew, ...] = ()
     strip: tuple[SettingSkew, ...] = ()
+    holes: tuple[Holes, ...] = ()
     across: AcrossSources | None = None
     evidence: tuple[Evidence, ...] = ()
 
@@ -640,6 +686,21 @@ class SourceCode(Code, home="source"):
         "Searched alone, the two corpora differ too ({measure} {mean_baseline:score} against "
         "{mean_other:score}, p {p:p=}), so this may not be source bias alone."
     )
+    HOLES = (
+        "Of the documents on the first {cutoff} ranks {judged_baseline:percent} of {baseline} and "
+        "{judged_other:percent} of {other} text were judged; with the others counted at the rate "
+        "of their source centred Relative Δ is {delta:signed}."
+    )
+    HOLES_OPEN = (
+        "So the answer depends on documents that nobody judged: judge what stands on the first "
+        "ranks."
+    )
+    HOLES_UNKNOWN = (
+        "No retrieved document of some source was judged: what the unjudged ones are is unknown."
+    )
+    HOLES_TURN = (
+        "The verdict would turn if {share:percent} of all unjudged documents were relevant."
+    )
     REPEAT = "{repeat}: {delta:signed}."
     REPEAT_TURNS = "{repeat} the verdict is another: {delta:signed}."
     SCOPE = "The verdict rests on {measure} over {n_queries:query|queries}."
@@ -684,7 +745,15 @@ class SourceCode(Code, home="source"):
         "Cannot tell whether {system:short} favours either: {n_queries:query is|queries are} too "
         "few; about {n_needed:roughly} are needed."
     )
+    PLAIN_HOLES = (
+        "Cannot tell whether {system:short} favours either: judgments have holes, and the answer "
+        "depends on what was not judged."
+    )
     PLAIN_REFUSED = "No verdict: these data do not allow one (see “Verdicts”)."
+    JUDGED = (
+        "Of what stands on the first {cutoff} ranks, {judged_baseline:percent} of {baseline} and "
+        "{judged_other:percent} of {other} text was judged."
+    )
     HARDER = (
         "Even on its own, {source} text is harder to find: this may not be a preference for the "
         "source."
@@ -725,6 +794,10 @@ class SourceCode(Code, home="source"):
     SHARED = (
         "Queries share judged documents: against {other}, the standard error is {factor:2} times "
         "that of independent queries (the interval allows for it)."
+    )
+    ONLY_RELEVANT = (
+        "Judgments name relevant documents alone: what share of either source was looked at "
+        "(Judged@k) is unknown, and all others count as not relevant."
     )
     APPROXIMATE = "The approximate index returned {share:percent} of the exact top {cutoff}."
     NOT_COMPUTED = "No {figure}: {refusal}."
@@ -924,6 +997,8 @@ class Comparison:
 
     Parameters
     ----------
+    holes : Holes or None
+        What judgments with holes leave open.
     control : SoleCorpusCheck or None
         A control that fails: the sources differ even when each is searched alone.
     repeats : tuple of (SystemSkew, SkewVerdict)
@@ -933,6 +1008,7 @@ class Comparison:
     system: SystemSkew
     verdict: SkewVerdict
     tally: Tally
+    holes: Holes | None = None
     control: SoleCorpusCheck | None = None
     repeats: tuple[tuple[SystemSkew, SkewVerdict], ...] = ()
 
@@ -979,6 +1055,7 @@ def _comparison(report: SkewResults, system: SystemSkew, verdict: SkewVerdict) -
         system=system,
         verdict=verdict,
         tally=_tally(system, verdict),
+        holes=next((one for one in system.holes if one.other == verdict.other), None),
         control=control,
         repeats=repeats,
     )
@@ -1069,6 +1146,7 @@ def verdict_sentences(report: SkewResults, comparison: Comparison) -> Iterator[F
         yield _tested(report, verdict)
     if verdict.code is SkewCode.CANNOT_TELL and verdict.n_needed is not None:
         yield SourceCode.NEEDED(n_needed=verdict.n_needed)
+    yield from _of_holes(report, comparison)
     control = comparison.control
     if control is not None:
         yield SourceCode.CONTROL(
@@ -1081,6 +1159,28 @@ def verdict_sentences(report: SkewResults, comparison: Comparison) -> Iterator[F
         same = repeated.code is verdict.code
         code = SourceCode.REPEAT if same else SourceCode.REPEAT_TURNS
         yield code(repeat=REPEATS[again.variant], delta=repeated.figure)
+
+
+def _of_holes(report: SkewResults, comparison: Comparison) -> Iterator[Finding]:
+    """Yield what was judged of the first ranks, and what the rest may change."""
+    names, verdict, holes = names_of(report), comparison.verdict, comparison.holes
+    if holes is None:
+        return
+    if holes.value is None:
+        yield SourceCode.HOLES_UNKNOWN()
+    elif holes.judged_baseline is not None and holes.judged_other is not None:
+        yield SourceCode.HOLES(
+            cutoff=holes.cutoff,
+            judged_baseline=holes.judged_baseline,
+            judged_other=holes.judged_other,
+            baseline=names[verdict.baseline],
+            other=names[verdict.other],
+            delta=holes.figure,
+        )
+    if verdict.holes:
+        yield SourceCode.HOLES_OPEN()
+    elif holes.turns_at is not None:
+        yield SourceCode.HOLES_TURN(share=holes.turns_at)
 
 
 def _tested(report: SkewResults, verdict: SkewVerdict) -> Finding:
@@ -1145,7 +1245,9 @@ def plain_verdict(report: SkewResults, comparison: Comparison) -> Finding:
     """Return a verdict without a measure, a test or an interval."""
     names, verdict = names_of(report), comparison.verdict
     code = SourceCode[f"PLAIN_{verdict.code.name}"]
-    if verdict.code is SkewCode.CANNOT_TELL and verdict.n_needed is not None:
+    if verdict.holes:
+        code = SourceCode.PLAIN_HOLES
+    elif verdict.code is SkewCode.CANNOT_TELL and verdict.n_needed is not None:
         code = SourceCode.PLAIN_NEEDED
     return code(
         severity="verdict",
@@ -1161,6 +1263,7 @@ def doubts(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding
     """Yield what stands against the verdicts: what lacks, how tags are known, the design."""
     names = names_of(report)
     yield from what_lacks(system.notes for system in report.systems if system.variant == "mixed")
+    yield from _least_judged(report, found)
     if report.data.origins.keys() & {"detected", "unverified"}:
         yield SourceCode.GUESSED()
     harder = Counter(comparison.harder for comparison in found if comparison.harder)
@@ -1173,12 +1276,36 @@ def doubts(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding
         yield SourceCode.CONTENT()
 
 
+def _least_judged(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding]:
+    """Yield Judged@k of the comparison in which least of a source was judged."""
+    names = names_of(report)
+    shares = [
+        (min(holes.judged_baseline, holes.judged_other), holes)
+        for holes in (comparison.holes for comparison in found)
+        if holes is not None
+        and holes.judged_baseline is not None
+        and holes.judged_other is not None
+    ]
+    if not shares:
+        return
+    least, holes = min(shares, key=lambda pair: pair[0])
+    if least < 1:
+        yield SourceCode.JUDGED(
+            cutoff=holes.cutoff,
+            judged_baseline=holes.judged_baseline,
+            judged_other=holes.judged_other,
+            baseline=names[report.config.baseline_source],
+            other=names[holes.other],
+        )
+
+
 def next_step(report: SkewResults, found: Sequence[Comparison]) -> Finding | None:
     """Return the command that follows from the verdicts, on the same data."""
     data = report.inputs
     if not report.data.mean_words or "--grade-scale" in data:
         data = ""  # no other command takes rankings, or grades of another scale
-    codes = {comparison.verdict.code for comparison in found}
+    # where judgments have holes nothing that is printed here helps
+    codes = {comparison.verdict.code for comparison in found if not comparison.verdict.holes}
     if data and any(comparison.control for comparison in found):
         return SourceCode.NEXT_CHECK(data=data)
     if codes == {SkewCode.ALIKE}:

@@ -182,6 +182,24 @@ def _settings_strip(report: SkewResults) -> Frame:
     )
 
 
+def _judged(report: SkewResults) -> Frame:
+    """Return what was judged of the first ranks, and the primary measure with the rest counted."""
+    baseline, other = sides_of(report)
+    columns = {
+        "system": _SYSTEM,
+        "variant": _VARIANT,
+        "other": _Column("found.other"),
+        "cutoff": _Column("found.cutoff", "first ranks"),
+        "judged_baseline": _Column("found.judged_baseline", f"judged of {baseline}", "percent"),
+        "judged_other": _Column("found.judged_other", f"judged of {other}", "percent"),
+        "centred_delta": _Column("found.figure", "centred Δ, unjudged counted", "signed"),
+        "p": _Column("found.p_value", "", "p"),
+        "p_adjusted": _Column("found.p_adjusted", "adjusted p", "p"),
+        "turns_at": _Column("found.turns_at", "turns at", "percent"),
+    }
+    return _frame(_rows(report, "holes"), 4, columns)
+
+
 def _sole_corpus(report: SkewResults) -> Frame:
     baseline, other = sides_of(report)
     columns = {
@@ -324,6 +342,7 @@ TABLES: Mapping[str, Callable[[SkewResults], Frame]] = {
     "verdicts": _verdicts,
     "delta": _delta,
     "settings strip": _settings_strip,
+    "judged": _judged,
     "sole corpus": _sole_corpus,
     "twins": _twins,
     "exposure": _exposure,
@@ -349,6 +368,7 @@ def page(report: SkewResults) -> d.Document:
         _cutoffs_section(report, found),
         _numbers_section(report),
         _tabled(report, "settings strip"),
+        _tabled(report, "judged"),
         _tabled(report, "twins"),
         _tabled(report, "sole corpus"),
         _tabled(
@@ -425,6 +445,15 @@ _SECTIONS = {
         "0.50 is even-handed; below, the baseline's version tends to win, above, the other's. The "
         "equal-length rate is what a logistic regression expects for twins of the same length and "
         "average word overlap. Pairs of which neither version was found are left out.",
+    ),
+    "judged": _Told(
+        "judged",
+        "What was judged",
+        "Documents that nobody judged count as not relevant. Where those of one source were judged "
+        "less often, that alone can look like a skew. So each retrieved document that was not "
+        "judged is also given the grade of a judged one of its source that stands on similar "
+        "ranks, and a verdict must stand both ways. “Turns at” is the share of all unjudged "
+        "documents which, if relevant, gives another verdict.",
     ),
     "sole corpus": _Told(
         "sole-corpus",
