@@ -412,9 +412,10 @@ def _of_scores(table: Table, what: str) -> Iterator[Guess]:
     judged = None
     if judges or (human and not answer):
         judged = _judged(table, what, judges, human)
-    whole = judged is not None and judged.items is not None and not judged.items.n_unlabeled
+    items = None if judged is None else judged.items
+    whole = items is not None and not items.n_unlabeled
     score = ["--encoder", "all-MiniLM-L6-v2"]
-    if judged is not None and judged.items is not None and long:
+    if judged and items is not None and long:
         score = ["--judge", judged.judges[0]]
     # labels of some rows go with the judge's values of all, labels of all with an audit
     if judged and human and not whole:

@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20546,
-    "intake": 26001,
+    "intake": 25960,
     "judged": 33463,
     "llm": 4069,
     "measure": 6983,

@@ -325,30 +325,27 @@ def read_ungraded_answers(
     table = read_table(path, choose)
     roles: Mapping[str, Any] = table.roles
     ids = [i.replace("\t", "/") for i in ids_of(table, roles["id"])]
-    questions, references, answers = (_texts(table, role, ids) for role in _ASKED)
-    items = [
-        JudgeItem.correctness(
-            query_id=item_id,
-            doc_id="answer",
-            question=question[0],
-            reference=reference,
-            answer=" / ".join(answer),
+    items = []
+    for item_id, (place, row) in zip(ids, table.records(), strict=True):
+        question, references, answer = (_parts(row[roles[f"{role}_text"]]) for role in _ASKED)
+        for role, parts in (("question", question), ("reference", references)):
+            if not "".join(parts).strip():
+                raise DataError(
+                    f"{place}: item {item_id!r} has no {role} (column {roles[f'{role}_text']!r})"
+                )
+        items.append(
+            JudgeItem.correctness(
+                query_id=item_id,
+                doc_id="answer",
+                question=question[0],
+                reference=references,
+                answer=" / ".join(answer),
+            )
         )
-        for item_id, question, reference, answer in zip(
-            ids, questions, references, answers, strict=True
-        )
-    ]
     kept = {role: table.columns[roles[role]] for role in _KEPT if roles[role]}
     return items, {"id": ids, **kept}
 
 
-def _texts(table: Table, role: str, ids: Sequence[str]) -> list[list[str]]:
-    """Texts of each row; a list (JSON, Parquet) of references stays several."""
-    column = str(table.roles[f"{role}_text"])
-    rows: list[list[str]] = []
-    for i, cell in enumerate(table.columns[column]):
-        parts = [str(c) for c in (cell if isinstance(cell, list) else [cell]) if c is not None]
-        if role != "answer" and not any(part.strip() for part in parts):
-            raise DataError(f"{table.where(i)}: item {ids[i]!r} has no {role} (column {column!r})")
-        rows.append(parts or [""])
-    return rows
+def _parts(cell: Any) -> list[str]:  # noqa: ANN401 - of any table
+    """Return the texts in a cell: a list (JSON, Parquet) of references stays several."""
+    return [str(one) for one in (cell if isinstance(cell, list) else [cell]) if one is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from itertools import compress
@@ -99,20 +99,22 @@ def read_styled_texts(
         raise DataError(f"{table.path}: {error}") from error
 
 
-def _documents(table: Table, versions: Iterable[Version]) -> dict[str, str]:
+def _documents(table: Table, versions: Sequence[Version]) -> dict[str, str]:
     """Return the document of each query: its own id where none is told."""
-    found: dict[str, tuple[str, int] | None] = {}
+    told: dict[str, Version] = {}
     for version in versions:
-        known = found.setdefault(version.query_id, None)
-        if known is None and version.doc_id is not None:
-            found[version.query_id] = version.doc_id, version.row
-        elif known is not None and version.doc_id not in (None, known[0]):
+        if version.doc_id is None:
+            continue
+        first = told.setdefault(version.query_id, version)
+        if first.doc_id != version.doc_id:
             raise DataError(
                 f"{table.where(version.row)}: query {version.query_id!r} has document "
-                f"{version.doc_id!r} here and {known[0]!r} at {table.where(known[1])}; each query "
-                "has one document"
+                f"{version.doc_id!r} here and {first.doc_id!r} at {table.where(first.row)}; each "
+                "query has one document"
             )
-    return {query: query if known is None else known[0] for query, known in found.items()}
+    documents = {version.query_id: version.query_id for version in versions}
+    documents.update((query, str(first.doc_id)) for query, first in told.items())
+    return documents
 
 
 def _side(

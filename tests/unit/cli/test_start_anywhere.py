@@ -70,3 +70,20 @@ def test_a_large_corpus_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     code, output, _ = inside("start", ".", cwd=tmp_path)
     assert code == 0
     assert "Its sources were not looked at" in output
+
+
+def test_of_a_large_table_the_first_rows_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rag_sourcebias.start, "_QUICK", 10)
+    monkeypatch.setattr(rag_sourcebias.start, "_ROWS", 3)
+    rows = [f"i{i},{i % 2},0.5" for i in range(3)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,human,judge", *rows, "and no row of a table"]))
+    code, output, _ = inside("start", "t.csv", cwd=tmp_path)
+    assert code == 0
+    assert "$ rag-sourcebias interval t.csv" in output
+    assert "rows were looked at: run it when you mean to" in " ".join(output.split())
+    (tmp_path / "t.json").write_text('[{"id": "not read to its end"')
+    code, _, messages = inside("start", "t.json", cwd=tmp_path)
+    assert code == 2
+    assert "which was not looked at; write it as JSON lines" in " ".join(messages.split())

@@ -147,3 +147,13 @@ def test_scores_of_a_table(tmp_path):
         read_answer_scores(path, ["answer"])
     with pytest.raises(DataError, match="one row per question"):
         read_answer_scores(evouna(tmp_path / "b.json.gz", {}), ["golden_answer"])
+
+
+def test_a_score_that_stands_for_none_is_missing_and_named(tmp_path):
+    scores = [0.2, 0.4, 0.6, 0.8, -1]
+    rows = [f"q{i},a,x,y,1,{score}" for i, score in enumerate(scores)]
+    found, notes = read_answer_scores(write(tmp_path / "a.csv", HEAD + ",sim", *rows), ["sim"])
+    np.testing.assert_array_equal(found["sim"], [0.2, 0.4, 0.6, 0.8, np.nan])
+    assert [str(note) for note in notes] == [
+        "Column sim: -1 lies apart from all other values in 1 row and counts as missing."
+    ]
