@@ -77,7 +77,7 @@ def _config(kind: type[C], given: C | None, settings: dict[str, Any]) -> C:
 # What was given as a retriever.
 
 
-def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[RetrieverSpec]:  # noqa: ANN401
+def _specs(value: Any, builder: SpecBuilder) -> list[RetrieverSpec]:  # noqa: ANN401
     """Return a recipe for each retriever or finished result."""
     if value is None:
         value = DEFAULT_RETRIEVER
@@ -90,13 +90,13 @@ def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[Retriever
             return [FinishedRun(run) for run in read_systems(value)]
         named = _numbered(value)
     else:
-        return [_spec(value, None, cache, id_key)]
+        return [_spec(value, None, builder)]
     if not named:
         raise DataError(f"retriever: {a(value)} that is empty; give one or more retrievers")
     return [
         spec
         for name, one in named
-        for spec in (_finished(one, name) if is_results(one) else [_spec(one, name, cache, id_key)])
+        for spec in (_finished(one, name) if is_results(one) else [_spec(one, name, builder)])
     ]
 
 
@@ -113,14 +113,9 @@ def _finished(value: Any, name: str | None = None) -> list[RetrieverSpec]:  # no
     return [FinishedRun(run) for run in said(lambda: runs_of(value, name=name), "results")]
 
 
-def _spec(
-    value: Any,  # noqa: ANN401
-    name: str | None,
-    cache: Path | None,
-    id_key: str | None,
-) -> RetrieverSpec:
+def _spec(value: Any, name: str | None, builder: SpecBuilder) -> RetrieverSpec:  # noqa: ANN401
     if isinstance(value, str):
-        return _of_text(value, name, cache, id_key)
+        return _of_text(value, name, builder)
     if isinstance(value, os.PathLike):
         raise DataError(f"there is no file {str(value)!r}; finished results are a TREC run")
     if isinstance(value, Mapping):
@@ -129,7 +124,7 @@ def _spec(
             "nor {query: {document: score}}, with a number for each score"
         )
     require_askable(value)
-    if not any(True for _ in candidates(value, installed())) or _is_ours(value):
+    if next(candidates(value, installed()), None) is None or _is_ours(value):
         if isinstance(value, RetrieverSpec):
             return value
         if isinstance(value, Encoder):
@@ -137,7 +132,7 @@ def _spec(
     if not callable(value) and _is_ours(value) and isinstance(value, Retriever):
         return FinishedRun(value, name=name)
     try:
-        return ApplicationSpec(value, name=name, id_key=id_key)
+        return ApplicationSpec(value, name=name, id_key=builder.id_key)
     except DataError as error:
         raise DataError(
             f"retriever: {error}; or a name such as 'bm25' or 'dense:all-MiniLM-L6-v2', or "
@@ -149,9 +144,9 @@ def _is_ours(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "rag_sourcebias"
 
 
-def _of_text(text: str, name: str | None, cache: Path | None, id_key: str | None) -> RetrieverSpec:
+def _of_text(text: str, name: str | None, builder: SpecBuilder) -> RetrieverSpec:
     if text.startswith("app:"):
-        return application_spec(text, "retriever", name=name, id_key=id_key)
+        return application_spec(text, "retriever", name=name, id_key=builder.id_key)
     kind = text.partition(":")[0].strip().lower()
     if (" " in text.strip() and "," not in text) or not kind.isidentifier():
         raise DataError(
@@ -159,7 +154,7 @@ def _of_text(text: str, name: str | None, cache: Path | None, id_key: str | None
             "'dense:<model>', or pass the retriever itself"
         )
     lowered = kind + text.strip()[len(kind) :]  # BM25 is how people write it
-    spec = SpecBuilder(cache or cache_dir(), lambda *_: None).retriever(lowered)
+    spec = builder.retriever(lowered)
     if name is not None:
         spec.name = name
     return spec
@@ -241,7 +236,8 @@ def audit(
     """
     checked = _config(AuditConfig, config, dict(settings))
     retriever, data = _in_order(retriever, data)
-    specs = _specs(retriever, None if cache is None else Path(cache), id_key)
+    builder = SpecBuilder(Path(cache or cache_dir()), lambda *_: None, id_key)
+    specs = _specs(retriever, builder)
     given = said(lambda: data_of(data, tags=tags, split=split, grade_scale=grade_scale), "data")
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
     if len(runs) == len(specs):

@@ -37,13 +37,13 @@ NODES = {
     "observe": 7075,
     "pairs": 21064,
     "report": 12219,
-    "retrieval": 9347,
+    "retrieval": 9335,
     "source": 20647,
     "style": 12232,
     "tagging": 14097,
     "terminal": 3097,
     "testing": 3005,
-    ".": 4138,
+    ".": 4129,
     "integrations": 28813,
 }
 NODES_PER_STATEMENT = 8.5

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,14 +73,11 @@ def load_object(text: str, option: str) -> Any:  # noqa: ANN401
     if here not in sys.path:
         sys.path.insert(0, here)  # as python -m does
     try:
-        found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        return attrgetter(attribute)(import_module(module))
     except ModuleNotFoundError as error:
         raise DataError(f"{option} {text!r}: there is no module {error.name!r} here") from error
     except AttributeError as error:
         raise DataError(f"{option} {text!r}: {error}") from error
-    return found
 
 
 def application_spec(
@@ -133,9 +131,9 @@ class ApplicationSpec:
         }
         try:  # what cannot be asked is refused before data are read
             as_search(_in_turn(obj, None))
+        except SourceBiasError:
+            raise
         except (ValueError, TypeError, AttributeError) as error:
-            if isinstance(error, SourceBiasError):
-                raise
             raise DataError(f"{type_name(obj)} cannot be asked: {error}") from error
 
     def build(self, corpus: Corpus) -> ApplicationRetriever:
