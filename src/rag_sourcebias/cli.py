@@ -13,7 +13,7 @@ from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.answers.command import answers
-from rag_sourcebias.core.errors import SourceBiasError
+from rag_sourcebias.core.errors import SettingError, SourceBiasError
 from rag_sourcebias.debias.command import debias
 from rag_sourcebias.explain.command import explain
 from rag_sourcebias.judged.command import audit, grade, interval, labels
@@ -26,7 +26,7 @@ from rag_sourcebias.style.command import style
 from rag_sourcebias.tagging.command import apply, fit
 from rag_sourcebias.tagging.verify_command import verify
 from rag_sourcebias.terminal.console import INTERRUPTED, err
-from rag_sourcebias.terminal.options import Command, Group
+from rag_sourcebias.terminal.options import Command, Group, leaves
 
 # Arguments of functions, which a message here names as options.
 _ARGUMENT = re.compile(r"\b([a-z]+)=(?:…|$)")
@@ -122,6 +122,16 @@ def _options(
     logger.handlers = [RichHandler(console=err, show_path=False, show_time=False)]
 
 
+def _told(error: SourceBiasError) -> str:
+    """Return the message, with a setting as the option that sets it."""
+    if isinstance(error, SettingError):
+        commands = leaves(typer.main.get_command(app)).values()
+        option = f"--{error.setting.replace('_', '-')}"
+        if any(option in param.opts for command in commands for param in command.params):
+            return f"{option} {error.problem}"
+    return _ARGUMENT.sub(lambda found: f"--{found[1]} <name>", str(error))
+
+
 def main() -> None:
     """Run the command line; the entry point of the console script."""
     # Model libraries draw bars of their own while loading, across ours.
@@ -136,7 +146,7 @@ def main() -> None:
     except SourceBiasError as error:
         err.print("[bold red]error:[/]", end=" ", highlight=False)
         err.print(
-            _ARGUMENT.sub(lambda found: f"--{found[1]} <name>", str(error)),
+            _told(error),
             markup=False,
             highlight=False,
             soft_wrap=True,

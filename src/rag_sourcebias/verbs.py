@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.intake.given import data_of, said
@@ -57,9 +56,8 @@ def _config(kind: type[C], given: C | None, settings: dict[str, Any]) -> C:
         if name not in known:
             verb: Callable[..., Any] = audit if kind is AuditConfig else interval
             every = dict.fromkeys([*known, *inspect.signature(verb).parameters])
-            close = difflib.get_close_matches(name, every, n=1)
-            hint = f"did you mean {close[0]}, or one of" if close else "there are"
-            raise DataError(f"there is no setting {name!r}: {hint} {', '.join(every)}")
+            near = meant(name, every)
+            raise DataError(f"there is no setting {name!r}; there are {', '.join(every)}{near}")
     if given is not None:
         if settings:
             raise DataError(f"{', '.join(settings)}: set in config= or beside it, not both")

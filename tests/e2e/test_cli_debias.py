@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -335,11 +334,3 @@ def test_copies_are_looked_for_without_pairs_to_fit_on(folder: Path) -> None:
     assert "the one in use is 'bm25'" in told  # neighbours of a model are not those of words
     for useless in (("copies", "--output", "o.json"), ("--compare", "m", "--on", "copies")):
         assert "no vectors to change" in refused("debias", *useless, *words, cwd=folder)
-
-
-def test_the_next_command_names_the_folder_and_its_split(prepared: Path) -> None:
-    page = (prepared / "report" / "report.md").read_text(encoding="utf-8")
-    command = re.search(r"`rag-sourcebias (audit source data --split dev)`", page)
-    assert command is not None  # "data/dev", as the report names the data, is no folder
-    succeed(*command[1].split(), cwd=prepared)
-    assert "data/dev" in refused("audit", "source", "data/dev", cwd=prepared)

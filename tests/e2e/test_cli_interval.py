@@ -227,7 +227,7 @@ def test_the_next_command_reads_the_files_that_were_given(tmp_path: Path) -> Non
     renamed = (tmp_path / "items.csv").read_text().replace("human", "by people", 1)
     (tmp_path / "own.csv").write_text(renamed, encoding="utf-8")
     text = succeed("interval", "own.csv", "--human", "by people", cwd=tmp_path)
-    assert next_command(text, tmp_path).startswith("labels own.csv --human 'by people' --half")
+    assert next_command(text, tmp_path).startswith("labels own.csv --human 'by people' --")
     assert next_command(succeed("interval", "--sample", cwd=tmp_path), tmp_path).startswith(
         "labels --sample -n "
     )

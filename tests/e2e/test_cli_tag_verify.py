@@ -203,7 +203,7 @@ def test_an_audit_of_a_folder_is_corrected_as_that_of_its_run(folder: Path) -> N
         report = json.loads((folder / name / "report.json").read_text(encoding="utf-8"))
         cells.append(report.get("report", report)["systems"][0]["cells"])
     assert cells[0] == cells[1]
-    assert "rewrite my-data" in said  # the finished run is no folder
+    assert "rag-sourcebias" not in said  # no other command takes a finished run
     plain = ("audit", "source", "data", "--retriever", "bm25")
     assert "takes those that --verified" in refused(*plain, "--tags", "detected", cwd=folder)
     assert "takes those that --verified" in refused(

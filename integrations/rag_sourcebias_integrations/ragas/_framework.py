@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError, installing
 
 try:
     import ragas  # noqa: F401
@@ -15,5 +15,5 @@ except ImportError as error:
     raise UnsupportedVersionError(
         f"ragas {version('ragas')} cannot be imported with langchain-community "
         f"{version('langchain-community')} ({error}); versions that go together: "
-        "pip install 'rag-sourcebias[ragas]'"
+        f"{installing('ragas')}"
     ) from error

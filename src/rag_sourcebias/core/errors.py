@@ -18,10 +18,16 @@ accepted.
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import field
+from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -114,11 +120,21 @@ class MissingExtraError(SourceBiasError, ImportError):
     """
 
     def __init__(self, *, package: str, extra: str, feature: str) -> None:
-        super().__init__(
-            f"{feature} needs {package}; install it with: pip install 'rag-sourcebias[{extra}]'"
-        )
+        super().__init__(f"{feature} needs {package}; install it with: {installing(extra)}")
         self.package = package
         self.extra = extra
+
+
+def installing(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from where that came."""
+    checkout, wanted = Path(__file__).parents[3], f"rag-sourcebias[{extra}]"
+    if (checkout / "pyproject.toml").is_file():
+        return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
+    with suppress(PackageNotFoundError):
+        told = distribution("rag-sourcebias").read_text("direct_url.json")
+        if told:  # of a file or folder, not of an index
+            wanted += f" @ {json.loads(told)['url']}"
+    return f"pip install {shlex.quote(wanted)}"
 
 
 P = ParamSpec("P")
@@ -201,7 +217,14 @@ def require_at_least(least: int, **settings: float | None) -> None:
 def require_one_of(name: str, value: object, accepted: Collection[str]) -> None:
     """Refuse a setting that is none of the accepted words."""
     if value not in accepted:
-        raise SettingError(name, f"{value!r} is not one of {', '.join(accepted)}")
+        near = meant(value, accepted)
+        raise SettingError(name, f"{value!r} is not one of {', '.join(accepted)}{near}")
+
+
+def meant(word: object, known: Collection[str]) -> str:
+    """Return the known word that was probably meant, as a question, or nothing."""
+    near = get_close_matches(str(word), known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def setting(

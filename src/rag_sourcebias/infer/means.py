@@ -20,8 +20,9 @@ from rag_sourcebias.core.errors import (
     as_generator,
     check_level,
     require_finite,
+    require_one_of,
 )
-from rag_sourcebias.core.finding import Code, Finding, Interval
+from rag_sourcebias.core.finding import CORRECTIONS, Code, Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.measure.relevance import relative_delta
@@ -204,10 +205,9 @@ def adjust_p_values(
         adjusted = np.maximum.accumulate(p[order] * (m - np.arange(m)))
     elif correction == "bh":
         adjusted = np.minimum.accumulate((p[order] * m / np.arange(1, m + 1))[::-1])[::-1]
-    elif correction == "none":
-        adjusted = p[order]
     else:
-        raise DataError(f"unknown correction {correction!r}; there are 'holm', 'bh' and 'none'")
+        require_one_of("correction", correction, CORRECTIONS)
+        adjusted = p[order]
     found = np.empty(m)
     found[order] = np.minimum(adjusted, 1.0)
     known = iter(found.tolist())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.intake.files import read_jsonl
 
 # Where vectors and models are kept.
@@ -62,7 +62,8 @@ def load_sample(name: str = "crowdrag-rewrites", *, split: str | None = None) ->
         If there is no such sample.
     """
     if name not in _SAMPLES:
-        raise DataError(f"no data set {name!r}; there are {', '.join(_SAMPLES)}")
+        near = meant(name, _SAMPLES)
+        raise DataError(f"no data set {name!r}; there are {', '.join(_SAMPLES)}{near}")
     if split is not None and (name != "outfox-essays" or split not in ("train", "test")):
         raise DataError(f"sample {name!r} has no split {split!r}; outfox-essays has train and test")
     sample = _SAMPLES[name]

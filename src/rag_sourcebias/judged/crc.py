@@ -17,6 +17,7 @@ from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     check_level,
+    meant,
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding, Interval
@@ -128,7 +129,7 @@ def parse_measure(text: str) -> tuple[str, int]:
     if match is None or match[1].lower() not in names:
         raise DataError(
             f"measure {text!r} is not one of {', '.join(f'{m}@k' for m in _MEASURES)}, such as "
-            "NDCG@10"
+            f"NDCG@10{meant(text.partition('@')[0], _MEASURES)}"
         )
     return names[match[1].lower()], int(match[2])
 

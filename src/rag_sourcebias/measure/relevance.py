@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, Run, TagTable, in_arrow
-from rag_sourcebias.core.errors import DataError, MissingTagsError, SettingError
+from rag_sourcebias.core.errors import DataError, MissingTagsError, SettingError, require_one_of
 
 # Join a run with qrels once; every measure is then a sum over the relevant entries.
 
@@ -292,8 +292,8 @@ def group_scores(
     names : tuple of str
         Group names; code i of ``groups`` is ``names[i]``.
     """
-    if unknown := [measure for measure in measures if measure not in MEASURES]:
-        raise DataError(f"unknown measure {unknown[0]!r}; there are {list(MEASURES)}")
+    for measure in measures:
+        require_one_of("measures", measure, MEASURES)
     check_cutoffs(cutoffs)
     cells = Cells.build(join(run, qrels, ties=ties), qrels, groups, n_groups=len(names))
     rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]

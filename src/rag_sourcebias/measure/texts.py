@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, Qrels, TagTable
-from rag_sourcebias.core.errors import DataError, MissingTagsError, import_extra
+from rag_sourcebias.core.errors import DataError, MissingTagsError, import_extra, installing
 from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.measure.relevance import source_codes_for
 
@@ -189,7 +189,7 @@ def missing_statistics() -> Iterator[str]:
     if missing := [name for name in TEXT_STATISTICS if name not in installed]:
         yield (
             f"text statistics lack {', '.join(missing)}, whose libraries are not installed; "
-            "install them with: pip install 'rag-sourcebias[text]'"
+            f"install them with: {installing('text')}"
         )
 
 

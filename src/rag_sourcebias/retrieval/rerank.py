@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, Run
-from rag_sourcebias.core.errors import DataError, MissingExtraError, require_at_least
+from rag_sourcebias.core.errors import DataError, MissingExtraError, meant, require_at_least
 from rag_sourcebias.core.protocols import Completer, Engine, Reranker, Retriever, RetrieverSpec
 
 if TYPE_CHECKING:
@@ -169,7 +169,8 @@ def _offered(
         if entry.name == kind:
             return cast("Callable[..., Any]", entry.load())
     known = sorted({*built_in, *(entry.name for entry in found)})
-    raise DataError(f"{what} {kind!r} is unknown; there are {', '.join(known) or 'none'}")
+    offered = f"{', '.join(known) or 'none'}{meant(kind, known)}"
+    raise DataError(f"{what} {kind!r} is unknown; there are {offered}")
 
 
 # Ask a retriever of any framework, and read ids off what it returns.

@@ -24,6 +24,7 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import (
     DataError,
     import_extra,
+    meant,
     require,
     require_at_least,
     require_one_of,
@@ -820,5 +821,5 @@ def _bm25(spec: ParsedSpec) -> RetrieverSpec:
 def _unknown(spec: ParsedSpec, options: set[str], known: tuple[str, ...]) -> DataError:
     return DataError(
         f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
-        f"{', '.join(known)}"
+        f"{', '.join(known)}{meant(min(options), known)}"
     )

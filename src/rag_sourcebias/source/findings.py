@@ -18,6 +18,7 @@ from rag_sourcebias.core.errors import (
     check_level,
     check_settings,
     require_at_least,
+    require_one_of,
     setting,
 )
 from rag_sourcebias.core.finding import (
@@ -31,7 +32,7 @@ from rag_sourcebias.core.finding import (
 from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.intake.belong import what_lacks
-from rag_sourcebias.measure.relevance import SourceScores, check_cutoffs
+from rag_sourcebias.measure.relevance import MEASURES, SourceScores, check_cutoffs
 from rag_sourcebias.measure.texts import DataSummary
 
 # Decisions.
@@ -554,6 +555,9 @@ class AuditConfig:
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
         check_level(self.confidence_level)
         check_cutoffs(self.cutoffs)
+        require_one_of("correction", self.correction, CORRECTIONS)
+        for measure in self.measures:
+            require_one_of("measures", measure, MEASURES)
         require_at_least(100, resamples=self.resamples)
         check_settings(
             (

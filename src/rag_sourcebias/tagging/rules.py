@@ -20,7 +20,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import html
 import json
@@ -33,7 +32,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError, check_source, require_name, require_one_of
+from rag_sourcebias.core.errors import DataError, check_source, meant, require_name, require_one_of
 from rag_sourcebias.intake.files import read_text, sound
 from rag_sourcebias.tagging.documents import digest
 
@@ -816,9 +815,8 @@ def _entries(
         )
     for key in value:
         if key not in allowed:
-            close = difflib.get_close_matches(str(key), allowed, n=1)
-            hint = f" did you mean {close[0]!r}?" if close else ""
-            raise DataError(f"{where}: unknown key {key!r:.200};{hint} accepted: {list(allowed)}")
+            near = meant(key, allowed)
+            raise DataError(f"{where}: unknown key {key!r:.200}; accepted: {list(allowed)}{near}")
     for key in required:
         if key not in value:
             raise DataError(f"{where}: the key {key!r} is missing; found {list(value)}")

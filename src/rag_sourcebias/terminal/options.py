@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rag_sourcebias.core.errors import DataError, SettingError
+from rag_sourcebias.core.errors import DataError, SettingError, require_one_of
 from rag_sourcebias.llm.ask import Prices
 from rag_sourcebias.report.render import require_table
 
@@ -26,8 +26,7 @@ from rag_sourcebias.report.render import require_table
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> Any:  # noqa: ANN401 - a literal
     """Return the value if it is one of those allowed, and name them otherwise."""
-    if value not in allowed:
-        raise DataError(f"--{option} {value!r} is not one of {', '.join(allowed)}")
+    require_one_of(f"--{option}", value, allowed)
     return value
 
 

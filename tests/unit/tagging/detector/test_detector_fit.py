@@ -155,5 +155,5 @@ def test_bad_labels_are_named() -> None:
 
 def test_missing_scikit_learn_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingExtraError, match=r"scikit-learn.*rag-sourcebias\[detector\]"):
+    with pytest.raises(MissingExtraError, match=r"scikit-learn.*\[detector\]"):
         fit_detector(simulated(30, seed=1), rng=0)
