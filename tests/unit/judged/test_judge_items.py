@@ -344,7 +344,8 @@ def test_the_first_screen_says_who_may_be_best_in_order_and_what_to_label_next()
         best, worst = places[row.name]
         assert row.text.endswith(f"#{best}" if best == worst else f"#{best}–{worst}")
         assert (row.bar.side == "baseline") == (best == 1)
-    open_ = replace(report, ranks=(replace(ranks, best=(1, 1, 3), to_tell=75),))
+    ranked = (replace(ranks, best=(1, 1, 3), to_tell=75),)
+    open_ = replace(report, ranks=ranked, inputs="answers.csv")
     said = first(open_).next
     assert "135 more labels would tell" in str(said)  # 45 more questions, answered by three systems
     assert said.command.endswith("labels answers.csv -n 225 --output sheet.csv")
