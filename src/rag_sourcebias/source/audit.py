@@ -58,25 +58,23 @@ from rag_sourcebias.infer.verified import (
 )
 from rag_sourcebias.intake.belong import BelongCode, check_run
 from rag_sourcebias.intake.verified import Verification, side
-from rag_sourcebias.measure.holes import (
-    Retrieved,
-    filled,
-    says_what_is_not_relevant,
-    with_share,
-)
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
+    Retrieved,
     SourceScores,
     Ties,
     awrf,
     chance_scores,
     exposure,
+    filled,
     places_of,
     rank_span,
+    says_what_is_not_relevant,
     score_run,
     source_codes_for,
     source_scores,
     trec_order,
+    with_share,
 )
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
-from rag_sourcebias.measure.holes import (
+from rag_sourcebias.measure.relevance import (
     Retrieved,
     filled,
     says_what_is_not_relevant,
