@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20541,
-    "intake": 25969,
+    "intake": 25942,
     "judged": 33474,
     "llm": 4069,
     "measure": 6950,

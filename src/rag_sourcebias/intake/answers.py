@@ -252,12 +252,11 @@ def _answer(table: Table, row: int, column: str) -> str:
 
 def _verdicts(table: Table, column: str) -> FloatArray:
     values = numbers_of(table, column, role="human verdict")
-    wrong = np.flatnonzero(~(np.isnan(values) | np.isin(values, (0, 1))))
-    if len(wrong):
-        raise DataError(
-            f"{table.where(int(wrong[0]))}: human verdict {values[wrong[0]]:g} is not accepted; "
-            "expected true or false, yes or no, 1 or 0, or an empty cell"
-        )
+    table.refuse(
+        ~(np.isnan(values) | np.isin(values, (0, 1))),
+        column,
+        "is no human verdict; expected true or false, yes or no, 1 or 0, or an empty cell",
+    )
     return values
 
 

@@ -435,21 +435,14 @@ def _vote_shares(table: Table, column: str, n_grades: int | None) -> FloatArray:
         lines=[table.lines[row] for row in rows.tolist()],
     )
     grades = numbers_of(flat, column, role="grade")
-    bad = np.flatnonzero((grades % 1 != 0) | (grades < 0))  # NaN too
-    if len(bad):
-        row = int(bad[0])
-        raise DataError(
-            f"{flat.where(row)}: {flat.columns[column][row]!r} is not a whole number of at least "
-            "0; leave out pairs the judge gave no answer for"
-        )
+    flat.refuse(
+        ~((grades >= 0) & (grades % 1 == 0)),  # NaN too
+        column,
+        "is not a whole number of at least 0; leave out pairs the judge gave no answer for",
+    )
     width = max(int(grades.max()) + 1, 2) if n_grades is None else n_grades
     most = min(width, _MOST_GRADES)
-    over = np.flatnonzero(grades >= most)
-    if len(over):
-        row = int(over[0])
-        raise DataError(
-            f"{flat.where(row)}: grade {grades[row]:g} is outside the scale 0 … {most - 1}"
-        )
+    flat.refuse(grades >= most, column, f"is outside the scale 0 … {most - 1}")
     counts = np.zeros((len(votes), width))
     np.add.at(counts, (rows, grades.astype(np.int64)), 1.0)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rag_sourcebias.core.data import FloatArray
+from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, import_extra, require_name
 from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.intake.files import (
@@ -220,6 +220,13 @@ class Table:
     def where(self, row: int) -> str:
         """Name file and line of a row."""
         return f"{self.path}:{self.unit}{self.lines[row]}"
+
+    def refuse(self, wrong: BoolArray, column: str, why: str) -> None:
+        """Raise for the first cell of a column that is wrong, if there is one."""
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            cell = self.columns[column][row]
+            raise DataError(f"{self.where(row)}: {cell!r:.80} (column {column!r}) {why}")
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give the chosen cells of each row, and its place."""

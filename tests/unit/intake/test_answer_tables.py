@@ -95,8 +95,8 @@ def test_one_row_per_question(tmp_path):
     ("lines", "words"),
     [
         ((HEAD, "q1,a,x,y,1", "q2,a,x,y,1", "q1,a,z,y,1"), (":4:", "'a'", "'q1'", ":2 already")),
-        ((HEAD, "q1,a,x,y,0.5"), (":2:", "verdict 0.5", "yes or no")),
-        ((HEAD, "q1,a,x,y,2"), (":2:", "verdict 2")),
+        ((HEAD, "q1,a,x,y,0.5"), (":2:", "'0.5'", "human verdict", "yes or no")),
+        ((HEAD, "q1,a,x,y,2"), (":2:", "'2'", "human verdict")),
         ((HEAD, "q1,a,x,y,perhaps"), (":2:", "'perhaps'", "true/false")),
         ((HEAD, "q1,a,x,y,inf"), (":2:", "'inf'", "finite")),
         ((HEAD, "q1,a,x,  ,1"), (":2:", "'q1'", "no text")),
@@ -119,7 +119,7 @@ def test_one_row_per_question(tmp_path):
         (('[{"question": "q"}',), ("a table as JSON",)),
         (
             ('[{"question": "q", "answer": "a", "reference": "r", "correct": 3}]',),
-            ("record 1", "verdict 3"),
+            ("record 1: 3", "human verdict"),
         ),
     ],
 )

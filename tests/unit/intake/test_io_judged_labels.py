@@ -39,7 +39,7 @@ def test_single_grades_and_the_scale(tmp_path):
     path = write(tmp_path / "t.tsv", "query_id\tdoc_id\tgrade\nq\td1\t2\nq\td2\t0\n")
     np.testing.assert_array_equal(read_label_distributions(path).probs, [[0, 0, 1], [1, 0, 0]])
     assert read_label_distributions(path, n_grades=4).n_grades == 4
-    with pytest.raises(DataError, match=r":2: grade 2 is outside the scale 0 … 1"):
+    with pytest.raises(DataError, match=r":2: '2' .* is outside the scale 0 … 1"):
         read_label_distributions(path, n_grades=2)
 
 
