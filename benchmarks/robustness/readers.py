@@ -147,8 +147,9 @@ def _named(where: str) -> Callable[..., Callable[[Path], object]]:
 _run = _named("intake.rankings:read_run")
 _qrels = _named("intake.judgments:read_qrels")
 _beir = _named("intake.beir:read_beir")
-_tags = _named("intake.judgments:read_tags")
+_tags = _named("intake.documents:read_tags")
 _texts = _named("intake.beir:read_texts")
+_queries = _named("intake.documents:read_queries")
 _clusters = _named("intake.tables:read_clusters")
 _items = _named("intake.judged:read_judged_items")
 _labels = _named("intake.judged:read_label_distributions")
@@ -654,14 +655,14 @@ READERS: tuple[Reader, ...] = (
            _text("tags.jsonl", _rows({"doc_id": f"d{i}", "source": "human"} for i in N)),
            _tags("tags.jsonl")),
     Reader("texts: csv", "t.csv", _csv("t.csv", [{"doc_id": f"d{i}", "text": f"t {i}"} for i in N]),
-           _texts("t.csv", "document")),
+           _texts("t.csv")),
     Reader("texts: no header", "t.tsv", _text("t.tsv", "".join(f"q{i}\twhat {i}\n" for i in N)),
-           _texts("t.tsv", "query")),
+           _queries("t.tsv")),
     Reader("texts: jsonl gzip", "t.jsonl.gz", _text("t.jsonl.gz", CORPUS),
-           _texts("t.jsonl.gz", "document")),
+           _texts("t.jsonl.gz")),
     Reader("texts: parquet", "t.parquet",
            _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
-           _texts("t.parquet", "document")),
+           _texts("t.parquet")),
     Reader("clusters: csv", "c.csv",
            _csv("c.csv", [{"query_id": f"q{i}", "cluster": f"c{i // 5}"} for i in N]),
            _clusters("c.csv")),

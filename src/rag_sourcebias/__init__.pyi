@@ -27,11 +27,11 @@ from .infer.judged import mean_interval as mean_interval
 from .infer.means import relative_delta_interval as relative_delta_interval
 from .intake.answers import read_answer_texts as read_answer_texts
 from .intake.beir import read_beir as read_beir
+from .intake.documents import read_tags as read_tags
 from .intake.judged import join_judged as join_judged
 from .intake.judged import read_judged_items as read_judged_items
 from .intake.judged import read_label_distributions as read_label_distributions
 from .intake.judgments import read_qrels as read_qrels
-from .intake.judgments import read_tags as read_tags
 from .intake.rankings import read_run as read_run
 from .intake.samples import load_sample as load_sample
 from .intake.styled import read_styled_texts as read_styled_texts

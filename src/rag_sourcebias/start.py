@@ -17,7 +17,6 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.answers import find_answer_columns
 from rag_sourcebias.intake.beir import corpus_files, read_corpus, splits_of
-from rag_sourcebias.intake.document_stores import summarise
 from rag_sourcebias.intake.files import open_bytes, read_lines
 from rag_sourcebias.intake.judged import read_judged_items
 from rag_sourcebias.intake.samples import list_datasets
@@ -32,6 +31,7 @@ from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
 from rag_sourcebias.monitor.follow import parquet_events
 from rag_sourcebias.monitor.log.reading import log_summary
+from rag_sourcebias.observe.document_stores import summarise
 from rag_sourcebias.report.render import print_report
 from rag_sourcebias.tagging.command import open_store
 from rag_sourcebias.tagging.documents import SidecarStore

@@ -15,8 +15,8 @@ import pytest
 from command_line import INTERRUPTIBLE, inside, run, succeed
 
 from rag_sourcebias.core.data import Qrels
-from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.intake.samples import load_sample
+from rag_sourcebias.pairs.writing import write_beir
 
 
 @pytest.fixture

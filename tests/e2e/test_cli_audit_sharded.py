@@ -11,8 +11,9 @@ import pytest
 from command_line import refused, run, succeed
 from static_model import static_model
 
-from rag_sourcebias.intake.beir import read_beir, write_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.samples import load_sample
+from rag_sourcebias.pairs.writing import write_beir
 
 pytestmark = pytest.mark.frameworks
 

@@ -10,10 +10,11 @@ import pytest
 from command_line import inside, read_csv, refused, succeed
 from paired_texts import human_text, paired_dataset
 
-from rag_sourcebias.intake.beir import read_beir, write_beir
+from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.report import PairReport
+from rag_sourcebias.pairs.writing import write_beir
 
 N = 30
 
@@ -108,7 +109,7 @@ def test_odd_corpora(folder: Path) -> None:
     assert "<b>\u202e" not in (folder / "r" / "report.html").read_text(encoding="utf-8")
     append(corpus / "human.jsonl", {"_id": "d0", "title": "", "text": "again"})
     message = refused("check-pairs", "data", cwd=folder)
-    assert "_id 'd0' was used already in line 1" in message
+    assert "document 'd0' stands at data/corpus/human.jsonl:1" in message
 
 
 def test_folders_that_hold_no_pairs_are_refused(folder: Path) -> None:

@@ -171,7 +171,11 @@ def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> Non
     (same,) = replayed("x.run", *named, *columns, cwd=tmp_path)["snapshots"]
     assert same["groups"] == snapshot["groups"]
     replay = ("monitor", "replay", "x.run")
-    assert "lacks doc_id and source; found ['docno'" in refused(*replay, *named, cwd=tmp_path)
+    (usual,) = replayed("x.run", *named, cwd=tmp_path)["snapshots"]
+    assert usual["groups"] == snapshot["groups"]
+    (tmp_path / "odd.tsv").write_text(own.replace("docno", "shelf"), encoding="utf-8")
+    message = refused(*replay, "--tags", "odd.tsv", *named[2:], cwd=tmp_path)
+    assert "recognised as doc_id; its columns are shelf, author" in message
     assert "are columns of a file of tags" in refused(*replay, "--id", "docno", cwd=tmp_path)
     styled = own.replace("author", "source\tvoice").replace("human", "human\tplain")
     (tmp_path / "own.tsv").write_text(styled.replace("llm:x", "llm:x\trich"), encoding="utf-8")

@@ -255,7 +255,7 @@ def test_wrong_data_is_refused(tmp_path: Path, server: LocalServer) -> None:
     corpus = source / "corpus.jsonl"
     good = corpus.read_text()
     corpus.write_text(good + '{"_id": "d2", "text": "again", "metadata": {"source": "human"}}\n')
-    assert "'d2' was used already" in refused(*command, cwd=tmp_path)
+    assert "'d2' stands at in/corpus.jsonl:3 already" in refused(*command, cwd=tmp_path)
     corpus.write_text(good.replace('"human"', '"llm:x"'))
     assert "no document of source 'human'" in refused(*command, cwd=tmp_path)
     corpus.write_text(good.replace('"human"', '""'))

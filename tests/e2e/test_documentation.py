@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from rag_sourcebias.cli import app
 from rag_sourcebias.core.completions import Completion, LabelScores
-from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.intake.samples import load_sample
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.source.shards.work import LocalEngine
 from rag_sourcebias.terminal import console
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rag_sourcebias as rsb
-from rag_sourcebias.intake.beir import write_beir
+from rag_sourcebias.pairs.writing import write_beir
 
 pytestmark = pytest.mark.frameworks
 

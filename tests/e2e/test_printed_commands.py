@@ -19,9 +19,9 @@ from static_model import static_model
 
 import rag_sourcebias as rsb
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.report.render import Report
 
 PLACE = 'my "data" & it\'s $HOME (1)'  # whatever a shell would take for its own

@@ -19,8 +19,8 @@ from paired_texts import paired_dataset
 
 import rag_sourcebias
 from rag_sourcebias.cli import main
-from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.kinds import read_report
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.report import render
 
 N = 24

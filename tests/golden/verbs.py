@@ -18,9 +18,9 @@ from paired_texts import paired_dataset
 from rendering import FOLDER as REPORTS
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.pairs.writing import write_beir
 
 FOLDER = Path(__file__).parent / "verbs"
 _POOL = ("--run", "a.run", "--labels", "judge.tsv")

@@ -153,31 +153,53 @@ class TagTable:
             If a document id occurs twice.
         """
         rows = list(items)
-        doc_ids = tuple(doc_id for doc_id, _ in rows)
-        if len(set(doc_ids)) != len(doc_ids):
+        return cls.from_columns(
+            (doc_id for doc_id, _ in rows),
+            (tags.source for _, tags in rows),
+            styles=(tags.style for _, tags in rows),
+            pair_ids=(tags.pair_id for _, tags in rows),
+            origins=[tags.origin for _, tags in rows],
+            confidences=[tags.confidence for _, tags in rows],
+        )
+
+    @classmethod
+    def from_columns(
+        cls,
+        doc_ids: Iterable[str],
+        sources: Iterable[str | None],
+        *,
+        styles: Iterable[str | None],
+        pair_ids: Iterable[str | None],
+        origins: Sequence[Origin | None],
+        confidences: Sequence[float | None],
+    ) -> TagTable:
+        """Build a table from columns of equal length; None is unknown.
+
+        Raises
+        ------
+        DataError
+            If a document id occurs twice.
+        """
+        ids = tuple(doc_ids)
+        if len(set(ids)) != len(ids):
             raise DataError(
-                f"document id {Counter(doc_ids).most_common(1)[0][0]!r} is tagged twice; each id "
+                f"document id {Counter(ids).most_common(1)[0][0]!r} is tagged twice; each id "
                 "may have one tag row"
             )
-        sources, source_codes = _encode(tags.source for _, tags in rows)
-        pair_ids, pair_codes = _encode(tags.pair_id for _, tags in rows)
-        styles, style_codes = _encode(tags.style for _, tags in rows)
-        origins = tuple(tags.origin for _, tags in rows)
-        confidences = [tags.confidence for _, tags in rows]
+        source_names, source_codes = _encode(sources)
+        pair_names, pair_codes = _encode(pair_ids)
+        style_names, style_codes = _encode(styles)
+        confident = any(c is not None for c in confidences)
         return cls(
-            doc_ids=doc_ids,
-            sources=sources,
+            doc_ids=ids,
+            sources=source_names,
             source_codes=source_codes,
-            pair_ids=pair_ids,
+            pair_ids=pair_names,
             pair_codes=pair_codes,
-            styles=styles,
+            styles=style_names,
             style_codes=style_codes,
-            origins=origins if any(origins) else None,
-            confidences=(
-                np.array([np.nan if c is None else c for c in confidences], dtype=np.float32)
-                if any(c is not None for c in confidences)
-                else None
-            ),
+            origins=tuple(origins) if any(origins) else None,
+            confidences=np.array(confidences, dtype=np.float32) if confident else None,
         )
 
     @classmethod

@@ -1,194 +1,29 @@
-"""Write a data set of rewrites as a BEIR folder in the paired layout."""
+"""BEIR folders: which files lie there, and what they are together."""
 
 import logging
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.intake.belong import Ids, Kind, require_common
-from rag_sourcebias.intake.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
-from rag_sourcebias.intake.judgments import read_qrels, read_tags
-from rag_sourcebias.intake.tables import (
-    ids_of,
-    open_parquet,
-    parquet_columns,
-    pyarrow_modules,
-    read_table,
+from rag_sourcebias.intake.documents import (
+    as_corpus,
+    read_documents,
+    read_queries,
+    read_tags,
+    report_strange,
+    with_tags,
 )
-
-# Rows of BEIR corpus and query files, checked one by one.
-
-
-_NEEDED = ("_id", "text")
-_TAGS = ("source", "style", "pair_id")
-_OPTIONAL = ("title", *_TAGS)
-
-
-def parquet_rows(
-    path: Path, *, groups: Sequence[int] | None = None, first: int = 1
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Give the rows of some row groups as JSON lines would hold them, numbered from ``first``.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, lacks a column, or a column is of another type.
-    MissingExtraError
-        If pyarrow is not installed.
-    """
-    pa, _ = pyarrow_modules(f"reading {path.name}")
-    with open_parquet(path) as file:
-        check_columns(pa, file.schema_arrow, path)
-        every = file.schema_arrow.names
-        names = [name for name in (*_NEEDED, *_OPTIONAL, "metadata") if name in every]
-        columns = parquet_columns(file, path, names, groups=groups)
-        chosen = range(file.num_row_groups) if groups is None else groups
-        n_rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
-    if any(len(values) != n_rows for values in columns.values()):
-        raise DataError(
-            f"{path} does not hold the {n_rows} rows it is said to hold; write the file again"
-        )
-    for number, cells in enumerate(zip(*columns.values(), strict=True), start=first):
-        row = dict(zip(columns, cells, strict=True))
-        tags = {name: row.pop(name) for name in _TAGS if name in row}
-        yield number, row | {"metadata": {**metadata_of(row), **tags}}
-
-
-def check_columns(pa: Any, schema: Any, path: Path) -> None:  # noqa: ANN401 - pyarrow is untyped
-    """Refuse Parquet that lacks a column of a corpus, or has one of another type."""
-
-    def fits(name: str) -> bool:
-        found = schema.field(name).type
-        kind = found.value_type if pa.types.is_dictionary(found) else found
-        return bool(
-            pa.types.is_string(kind)
-            or pa.types.is_large_string(kind)
-            or (name == "_id" and pa.types.is_integer(kind))
-            or (name in _OPTIONAL and kind == pa.null())
-        )
-
-    names = schema.names
-    missing = [name for name in _NEEDED if name not in names]
-    if missing:
-        raise DataError(
-            f"{path} lacks column {' and '.join(missing)}; found {names}, expected _id and text, "
-            f"optionally {', '.join(_OPTIONAL)}"
-        )
-    for name in (*_NEEDED, *_OPTIONAL):
-        if names.count(name) > 1:
-            raise DataError(f"{path} has {names.count(name)} columns {name!r}; keep one")
-        if name in names and not fits(name):
-            raise DataError(
-                f"{path}: column {name!r} is of type {schema.field(name).type}; expected text"
-                + (" or whole numbers" if name == "_id" else "")
-            )
-
-
-def read_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Stream the ids and rows of a BEIR corpus or query file.
-
-    Returns
-    -------
-    iterator of (str, mapping)
-        ``_id``, a whole number as text, and the row, whose ``text`` is a string and whose
-        ``title`` is a string, None or absent.
-
-    Raises
-    ------
-    DataError
-        If the file is empty or malformed, or an ``_id`` occurs twice.
-    """
-    if file.suffix == ".parquet":
-        return check_rows(file, parquet_rows(file), unit="row")
-    return check_rows(file, read_jsonl(file))
-
-
-def check_rows(
-    file: Path,
-    rows: Iterable[tuple[int, Mapping[str, Any]]],
-    *,
-    unit: Literal["line", "row"] = "line",
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Check numbered rows of a BEIR file one by one: all of it, or a part.
-
-    Parameters
-    ----------
-    file : Path
-        Named by errors.
-    rows : iterable of (int, mapping)
-    unit : {"line", "row"}
-        What the numbers count.
-
-    Yields
-    ------
-    tuple of (str, mapping)
-        As :func:`read_rows`, which says what is checked.
-    """
-    colon = ":" if unit == "line" else ": row "
-    line_of: dict[str, int] = {}
-    for number, row in rows:
-        row_id = row.get("_id")
-        title = row.get("title")
-        if isinstance(row_id, int) and not isinstance(row_id, bool):
-            row_id = str(row_id)
-        fault = None
-        if not isinstance(row_id, str) or not row_id:
-            fault = f"_id {row_id!r} must be a non-empty string; keys are {list(row)}"
-        elif row_id in line_of:
-            fault = (
-                f"_id {row_id!r} was used already in {unit} {line_of[row_id]}; "
-                "each row needs its own _id"
-            )
-        elif not isinstance(row.get("text"), str):
-            fault = f"text of _id {row_id!r} must be a string; keys are {list(row)}"
-        elif not isinstance(title, str | None):
-            fault = f"title of _id {row_id!r} must be a string"
-        if fault is not None:
-            raise DataError(f"{file}{colon}{number}: {fault}")
-        row_id = str(row_id)
-        line_of[row_id] = number
-        if "metadata" in row:
-            _check_names(row, f"{file}{colon}{number}")
-        yield row_id, row
-    if not line_of:
-        raise DataError(f"{file} is empty; expected one JSON object with _id and text per line")
-
-
-def _check_names(row: Mapping[str, Any], where: str) -> None:
-    metadata = metadata_of(row)
-    style = metadata.get("style")
-    source = metadata.get("source")
-    if isinstance(style, str) and not style.isprintable() and style.strip():
-        require_name(style, "style", where)
-    # elsewhere the key often holds what is no tag, and is not read as one
-    if isinstance(source, str) and not source.isprintable() and source.startswith("llm:"):
-        require_name(source, "source", where)
-
-
-def document_text(row: Mapping[str, Any], *, titles: bool) -> str:
-    """Return the text to index: the title, if wanted, a space, and the text, stripped."""
-    return f"{(titles and row.get('title')) or ''} {row['text']}".strip()
-
-
-def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the metadata of a row, empty if there is none."""
-    metadata = row.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def metadata_text(row: Mapping[str, Any], key: str) -> str | None:
-    """Return a metadata value that is a non-empty string, else None."""
-    value = metadata_of(row).get(key)
-    return value if isinstance(value, str) and value.strip() else None
-
+from rag_sourcebias.intake.files import PathLike
+from rag_sourcebias.intake.judgments import read_qrels
 
 # From judgments as a file gives them to judgments of the rows of a corpus.
 
@@ -236,11 +71,11 @@ def report_unknown(
         )
 
 
-def rows_as_judged(doc_ids: Sequence[str], judged_as: Callable[[str], str]) -> dict[str, list[int]]:
-    """Return the positions of the versions of each document, by the id that judgments use."""
+def rows_as_judged(names: Iterable[str]) -> dict[str, list[int]]:
+    """Return the positions of the versions of each document, by the name that judgments use."""
     rows: dict[str, list[int]] = {}
-    for row, doc_id in enumerate(doc_ids):
-        rows.setdefault(judged_as(doc_id), []).append(row)
+    for row, name in enumerate(names):
+        rows.setdefault(name, []).append(row)
     return rows
 
 
@@ -310,7 +145,7 @@ def tag_file(folder: Path) -> Path | None:
     """
     files = [
         file
-        for ending in ("tsv", "csv", "jsonl")
+        for ending in ("tsv", "csv", "jsonl", "parquet")
         for gz in ("", ".gz")
         if os.path.lexists(file := folder / f"tags.{ending}{gz}")
     ]
@@ -319,69 +154,20 @@ def tag_file(folder: Path) -> Path | None:
     return files[0] if files else None
 
 
-def read_documents(
-    rows: Iterable[tuple[str | None, str, Mapping[str, Any]]],
-    *,
-    titles: bool,
-    table: TagTable | None,
-) -> tuple[list[str], list[tuple[str, DocTags]], list[str]]:
-    """Return texts, ids with tags, and source values that are no tag.
-
-    Parameters
-    ----------
-    rows : iterable of (str or None, str, mapping)
-        Source of the file in the paired layout, ``_id`` and row. Without a source the row of the
-        tag table goes before what the document's own row declares.
-    """
-    texts: list[str] = []
-    items: list[tuple[str, DocTags]] = []
-    strange: list[str] = []
-    for source, doc_id, row in rows:
-        texts.append(document_text(row, titles=titles))
-        style = metadata_text(row, "style")
-        if source is not None:
-            tags = DocTags(source=source, pair_id=doc_id, style=style, origin="declared")
-            items.append((f"{doc_id}@{source}", tags))
-        else:
-            # Elsewhere the key often holds a path, an address or a publisher: that is no tag.
-            value = metadata_of(row).get("source")
-            known = isinstance(value, str) and (value == "human" or value.startswith("llm:"))
-            if value and not known:
-                strange.append(str(value))
-            tags = DocTags(
-                source=value if known else None,
-                style=style,
-                pair_id=metadata_text(row, "pair_id"),
-                origin="declared" if known else None,
-            )
-            items.append((doc_id, table.get(doc_id) if table and doc_id in table.row_of else tags))
-    return texts, items, strange
-
-
-def report_strange(where: object, strange: Sequence[str]) -> None:
-    """Warn about source values that were not read as tags, if there are any."""
-    if strange:
-        _logger.warning(
-            "%s: %d metadata.source value(s) such as %r were not read as tags: only 'human' and "
-            "'llm:<model>' are; use a tags.tsv for other names",
-            where,
-            len(strange),
-            strange[0],
-        )
-
-
 # The corpus part of a BEIR folder, in its paired and its plain layout.
 
 
 class BeirCorpus(NamedTuple):
     """A corpus and how the ids of its judgments map to it.
 
-    ``rows`` gives, for each id that judgments may use, the corpus rows of its versions.
+    ``rows`` gives, for each id that judgments may use, the corpus rows of its versions;
+    ``metadata`` belong to the rows of the corpus.
     """
 
     corpus: Corpus
     rows: Mapping[str, Sequence[int]]
     paired: bool
+    metadata: Sequence[Mapping[str, Any]]
 
 
 def source_of_stem(stem: str) -> str:
@@ -399,37 +185,25 @@ def source_of_stem(stem: str) -> str:
     return name if name == "human" or name.startswith("llm:") else f"llm:{name}"
 
 
-def read_corpus(folder: Path, *, titles: bool) -> BeirCorpus:
-    """Read ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, whichever the folder has."""
+def read_corpus(folder: Path, *, titles: bool = True, whole: bool = False) -> BeirCorpus:
+    """Read ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, whichever the folder has.
+
+    With ``whole``, all columns are metadata.
+    """
     files = corpus_files(folder)
+    parts = [read_documents(file, source=source, whole=whole) for source, file in files]
+    corpus = as_corpus(parts, titles=titles)
+    for part in parts:
+        report_strange(part.where, part.strange)
     paired = files[0][0] is not None
     tags_file = None if paired else tag_file(folder)
-    table = read_tags(tags_file) if tags_file else None
-    texts, items, strange = read_documents(
-        ((source, *row) for source, file in files for row in read_rows(file)),
-        titles=titles,
-        table=table,
-    )
-    corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
+    if tags_file is not None:
+        corpus = with_tags(corpus, read_tags(tags_file), str(tags_file))
+    metadata = list(chain.from_iterable(part.metadata for part in parts))
+    rows: Mapping[str, Sequence[int]] = {name: (row,) for row, name in enumerate(corpus.doc_ids)}
     if paired:
-        return BeirCorpus(
-            corpus=corpus,
-            rows=rows_as_judged([str(tags.pair_id) for _, tags in items], str),
-            paired=True,
-        )
-    report_strange(files[0][1], strange)
-    tagged = table.doc_ids if table else ()
-    require_common("document", Ids(str(tags_file), tagged), Ids("the corpus", corpus.doc_ids))
-    extra = [d for d in tagged if d not in corpus.tags.row_of]
-    if extra:
-        _logger.warning(
-            "%s: tags of %d document(s) that are not in the corpus were dropped, first %s",
-            folder,
-            len(extra),
-            extra[:3],
-        )
-    rows = {doc_id: (row,) for row, doc_id in enumerate(corpus.doc_ids)}
-    return BeirCorpus(corpus=corpus, rows=rows, paired=False)
+        rows = rows_as_judged(chain.from_iterable(part.names for part in parts))
+    return BeirCorpus(corpus, rows, paired, metadata)
 
 
 def corpus_files(folder: Path) -> list[tuple[str | None, Path]]:
@@ -542,20 +316,14 @@ def read_judged_queries(root: Path, *, split: str, grade_scale: float = 1) -> Ju
         )
     qrels_file = splits[split]
     judged = read_qrels(qrels_file, scale=grade_scale)
+    files = query_files(root) or [root / "queries.jsonl"]
+    every = list(chain.from_iterable(map(read_queries, files)))
     wanted = set(judged.query_ids)
-    texts: dict[str, str] = {}
-    rows: list[int] = []
-    every: list[str] = []
-    for file in query_files(root) or [root / "queries.jsonl"]:
-        for query_id, row in read_rows(file):
-            if query_id in wanted:
-                texts[query_id] = row["text"].strip()
-                rows.append(len(every))
-            every.append(query_id)
+    rows = [row for row, query in enumerate(every) if query.query_id in wanted]
     where = str(qrels_file)
-    report_unknown("query", judged.query_ids, every, where=where)
+    report_unknown("query", judged.query_ids, [query.query_id for query in every], where=where)
     return JudgedQueries(
-        queries=tuple(Query(query_id=q, text=text) for q, text in texts.items()),
+        queries=tuple(every[row] for row in rows),
         rows=np.array(rows, dtype=np.int64),
         n_rows=len(every),
         judged=judged,
@@ -634,164 +402,23 @@ def read_beir(
     )
 
 
-# Write a data set of rewrites as a BEIR folder in the paired layout.
+# Texts by id.
 
 
-def write_beir(dataset: Dataset, folder: PathLike, *, split: str = "test") -> None:
-    """Write ``corpus/<source>.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
-
-    Source, pair id and style of each document are kept; origin and confidence are not (whatever a
-    corpus file holds is declared).
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Each document has a source, and ``"<pair_id>@<source>"`` as its id; versions of a document
-        have the same grades.
-    folder : path
-        Made if missing; files of the same names are replaced.
-    split : str
-
-    Raises
-    ------
-    DataError
-        If the data set is not of that form; the message names the first document that is not.
-    """
-    root = Path(folder)
-    tags = {doc_id: dataset.corpus.tags.get(doc_id) for doc_id in dataset.corpus.doc_ids}
-    for doc_id, tag in tags.items():
-        if tag.source is None or doc_id != f"{tag.pair_id}@{tag.source}":
-            raise DataError(
-                f"document {doc_id!r} (source {tag.source!r}, pair id {tag.pair_id!r}) does not "
-                "fit the paired layout, whose ids are '<pair_id>@<source>'"
-            )
-    stems = {source: _file_stem(source) for source in dataset.corpus.tags.sources}
-    judgments = [f"{query}\t{pair}\t{grade}\n" for query, pair, grade in _judgments(dataset, tags)]
-    try:
-        (root / "corpus").mkdir(parents=True, exist_ok=True)
-        (root / "qrels").mkdir(exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{root} cannot be written: {error.strerror or error}") from error
-    for source, stem in stems.items():
-        rows: Iterator[dict[str, Any]] = (
-            {"_id": tags[doc_id].pair_id, "title": "", "text": text}
-            | ({"metadata": {"style": style}} if (style := tags[doc_id].style) else {})
-            for doc_id, text in dataset.corpus
-            if tags[doc_id].source == source
-        )
-        write_atomic(root / "corpus" / f"{stem}.jsonl", jsonl_text(rows))
-    queries = ({"_id": q.query_id, "text": q.text} for q in dataset.queries)
-    write_atomic(root / "queries.jsonl", jsonl_text(queries))
-    write_atomic(root / "qrels" / f"{split}.tsv", ["query-id\tcorpus-id\tscore\n", *judgments])
-
-
-def _file_stem(source: str) -> str:
-
-    plain = source.replace("%", "%25").replace("/", "%2F")
-    for stem in (plain.removeprefix("llm:"), plain):
-        if stem and not stem.startswith(".") and source_of_stem(stem) == source:
-            return stem
-    raise DataError(
-        f"source {source!r} cannot be a file of the paired layout; use 'human' or 'llm:<model>'"
-    )
-
-
-def _judgments(dataset: Dataset, tags: dict[str, DocTags]) -> Iterator[tuple[str, str, int]]:
-    """Judgments of pair ids; all versions of a document must agree."""
-    qrels = dataset.qrels
-    versions = Counter(tag.pair_id for tag in tags.values())
-    grades: dict[tuple[str, str], list[int]] = {}
-    for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
-        doc_id = qrels.doc_ids[doc]
-        pair_id = tags[doc_id].pair_id if doc_id in tags else None
-        if pair_id is None:
-            raise DataError(f"document {doc_id!r} is judged but not in the corpus")
-        grades.setdefault((qrels.query_ids[query], pair_id), []).append(int(grade))
-    for (query_id, pair_id), found in grades.items():
-        if len(found) != versions[pair_id] or len(set(found)) > 1:
-            raise DataError(
-                f"query {query_id!r}: the {versions[pair_id]} versions of {pair_id!r} have grades "
-                f"{found}; the paired layout needs the same grade for each of them"
-            )
-        if any("\t" in i or "\n" in i or "\r" in i for i in (query_id, pair_id)):
-            raise DataError(f"id {query_id!r} or {pair_id!r} holds a tab or a line break")
-        yield query_id, pair_id, found[0]
-
-
-# Texts by id, from tables and BEIR files.
-
-
-TextKind = Literal["query", "document"]
-_ID_COLUMNS = {
-    "query": ("query_id", "query-id", "qid", "_id", "id", "topic"),
-    "document": ("doc_id", "docid", "docno", "corpus-id", "passage_id", "pid", "_id", "id"),
-}
-_TEXT_COLUMNS = {
-    "query": ("text", "query", "question", "title"),
-    "document": ("text", "contents", "passage", "body", "document"),
-}
-
-
-def read_texts(path: PathLike, kind: TextKind) -> Mapping[str, str]:
-    """Read queries or documents as a mapping from id to text.
+def read_texts(path: PathLike) -> dict[str, str]:
+    """Read documents as a mapping from id to text, a title before it.
 
     Parameters
     ----------
     path : path
-        CSV, TSV, JSON lines (also .gz) or Parquet with an id (``_id``, ``query_id``, ``doc_id``,
-        …) and a text (``text``, ``query``, ``contents``, …); a ``title`` of a document goes before
-        its text. Two tab-separated columns without a header are id and text, as TREC and MS MARCO
-        write queries. For documents also a BEIR folder: a document of ``corpus/<source>.jsonl`` is
-        then called ``<_id>@<source>``, as in an audit.
+        As :func:`~rag_sourcebias.intake.documents.read_documents` takes it, or a BEIR folder, in
+        which a document of ``corpus/<source>.jsonl`` is called ``<_id>@<source>``, as in an audit.
 
     Raises
     ------
     DataError
-        If no column is recognised as id or text, or an id is empty or occurs twice.
+        As :func:`~rag_sourcebias.intake.documents.read_documents`.
     """
-    file = Path(path)
-    if kind == "document" and file.is_dir():
-        corpus = read_corpus(file, titles=True).corpus
-        return dict(zip(corpus.doc_ids, corpus.texts, strict=True))
-    if (plain := _without_header(path, kind)) is not None:
-        return plain
-    chosen: list[str] = []
-
-    def choose(names: tuple[str, ...]) -> list[str]:
-        for what, known in (("id", _ID_COLUMNS[kind]), ("text", _TEXT_COLUMNS[kind])):
-            found = next((n for k in known for n in names if n.lower() == k), None)
-            if found is None:
-                raise DataError(
-                    f"{os.fspath(path)}: no column is recognised as {kind} {what}; its columns are "
-                    f"{', '.join(names)}; call it {known[0]}"
-                )
-            chosen.append(found)
-        if kind == "document":
-            chosen.extend(n for n in names if n.lower() == "title" and n not in chosen)
-        return chosen
-
-    table = read_table(path, choose)
-    ids = ids_of(table, (chosen[0],))
-    rows = zip(*(table.columns[c] for c in (*chosen[2:], chosen[1])), strict=True)
-    texts = (" ".join(str(cell) for cell in row if cell).strip() for row in rows)
-    return dict(zip(ids, texts, strict=True))
-
-
-def _without_header(path: PathLike, kind: TextKind) -> dict[str, str] | None:
-    """Read id and text of two columns whose first line names neither; None for other files."""
-    if not os.fspath(path).removesuffix(".gz").endswith((".tsv", ".txt")):
-        return None
-    first = next(read_lines(path), (0, ""))[1].split("\t")
-    known = {*_ID_COLUMNS[kind], *_TEXT_COLUMNS[kind]}
-    if len(first) != 2 or any(cell.strip().lower() in known for cell in first):
-        return None
-    texts: dict[str, str] = {}
-    for number, line in read_lines(path):
-        name, tab, text = line.partition("\t")
-        if not tab or not name.strip() or name.strip() in texts:
-            raise DataError(
-                f"{os.fspath(path)}:{number}: expected an id that occurs once, a tab and a text, "
-                f"found {line[:80]!r}"
-            )
-        texts[name.strip()] = text.strip()
-    return texts
+    folder = Path(path).is_dir()
+    corpus = read_corpus(Path(path)).corpus if folder else as_corpus([read_documents(path)])
+    return dict(corpus)

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import os
 import re
 import secrets
@@ -370,6 +371,24 @@ def _decoded(
         ) from error
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         raise DataError(f"{file}:{number + 1}: cannot be read further: {error}") from error
+
+
+# Only ASCII space separates: an id may hold a no-break or an ideographic space. The byte-order
+# mark is listed because a file may not start with an id that does.
+_SPACE = re.compile("[ \t\n\r\x0b\x0c\x1c-\x1f\ufeff]+")
+
+
+def fields_of(line: str) -> list[str]:
+    """Return the fields of a line that white space separates."""
+    return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
+
+
+def tells_number(text: str) -> bool:
+    """Whether a text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def read_jsonl(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:

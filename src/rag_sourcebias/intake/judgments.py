@@ -1,181 +1,41 @@
-"""Relevance judgments in TREC and BEIR form, and files of tags."""
+"""Relevance judgments from any carrier: TREC and BEIR files, tables and dictionaries."""
 
+from __future__ import annotations
+
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import islice
-from typing import Any, cast, get_args
+from typing import Any
 
-from rag_sourcebias.core.data import DocTags, Origin, Qrels, TagTable
-from rag_sourcebias.core.errors import DataError, require_name, require_one_of
-from rag_sourcebias.intake.files import PathLike, read_jsonl, read_lines
-from rag_sourcebias.intake.tables import find_column, names_of, read_table
+import numpy as np
 
-# Tag files: which source (and style, and twin) each document has.
-
-
-TAG_COLUMNS = ("doc_id", "source", "style", "pair_id", "origin", "confidence")
-_UNKNOWN = ("", "-", "null")
-_Row = tuple[int, Mapping[str, Any]]
-
-
-def read_tags(
-    path: PathLike, *, doc_id: str = "doc_id", source: str = "source", style: str | None = None
-) -> TagTable:
-    """Read document tags from a TSV, CSV or JSON-lines file.
-
-    Parameters
-    ----------
-    path : path
-        Plain or ``.gz``; the form is recognised from the first line. TSV and CSV start with a
-        header that holds ``doc_id`` and ``source`` and may hold ``style``, ``pair_id``,
-        ``origin`` and ``confidence``, in any order; JSON lines use the same names as keys. Other
-        columns are ignored. An empty value, ``-`` or ``null`` means unknown. TSV knows no
-        quoting; a CSV record is one line.
-    doc_id, source, style : str
-        Columns that hold them under another name.
-
-    Returns
-    -------
-    TagTable
-        In the order of the file. Where the file has no ``origin`` column, a known source counts
-        as declared.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, empty or not UTF-8, lacks a required column, names a document
-        twice, or holds an origin or confidence that is not allowed, or a source or style with
-        control characters (see :func:`~rag_sourcebias.core.errors.require_name`).
-    """
-    line_of: dict[str, int] = {}
-    items: list[tuple[str, DocTags]] = []
-    own = {"doc_id": doc_id, "source": source} | ({} if style is None else {"style": style})
-    for number, row in _rows(path, own):
-        where = f"{path}:{number}"
-        doc = row["doc_id"]
-        if not isinstance(doc, str) or not doc:
-            raise DataError(f"{where}: {doc_id} {doc!r} must be a non-empty string")
-        if doc in line_of:
-            raise DataError(
-                f"{where}: document {doc!r} was tagged already in line {line_of[doc]}; "
-                "keep one row per document"
-            )
-        line_of[doc] = number
-        items.append((doc, _tags(row, where)))
-    if not items:
-        raise DataError(f"{path} holds no tags; expected a header with doc_id and source, and rows")
-    return TagTable.from_tags(items)
+from rag_sourcebias.core.data import Qrels, coded
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.files import fields_of, read_lines, tells_number
+from rag_sourcebias.intake.objects import a, is_column
+from rag_sourcebias.intake.tables import (
+    Chooser,
+    Table,
+    find_column,
+    names_of,
+    read_table,
+    table_name,
+)
 
 
-def _rows(path: PathLike, own: Mapping[str, str]) -> Iterator[_Row]:
-    """Yield rows under our names; ``own`` says what the file calls them."""
-    lines = read_lines(path)
-    first = next(lines, None)
-    if first is None:
-        return
-    if first[1].lstrip().startswith("{"):
-        for number, row in read_jsonl(path):
-            for name in own.values():
-                if name not in row:
-                    raise DataError(
-                        f"{path}:{number}: key {name!r} is missing; use null for an unknown "
-                        f"source; its keys are {', '.join(row)}"
-                    )
-            yield number, {**row, **{name: row[theirs] for name, theirs in own.items()}}
-        return
-
-    def choose(names: tuple[str, ...]) -> tuple[str, ...]:
-        missing = [name for name in own.values() if name not in names]
-        if missing:
-            raise DataError(
-                f"{path}:{first[0]}: the header lacks {' and '.join(missing)}; found "
-                f"{list(names)}, expected {' and '.join(own.values())}, optionally "
-                f"{', '.join(TAG_COLUMNS[2:])}"
-            )
-        return names
-
-    table = read_table(path, choose)
-    for number, cells in zip(table.lines, zip(*table.columns.values(), strict=True), strict=True):
-        row = dict(zip(table.names, map(str.strip, cells), strict=True))
-        yield number, {**row, **{name: row[theirs] for name, theirs in own.items()}}
-
-
-def clean_tag(value: object, name: str, where: str) -> str | None:
-    """Return a tag without outer white space, None where it says unknown.
-
-    Raises
-    ------
-    DataError
-        If it is neither a string nor None.
-    """
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise DataError(f"{where}: {name} {value!r} must be a string")
-    text = value.strip()
-    return None if text.lower() in _UNKNOWN else text
-
-
-def _tags(row: Mapping[str, Any], where: str) -> DocTags:
-    source, style, pair_id = (
-        clean_tag(row.get(name), name, where) for name in ("source", "style", "pair_id")
-    )
-    require_name(source or "", "source", where)
-    require_name(style or "", "style", where)
-    origin = clean_tag(row.get("origin", source and "declared"), "origin", where)
-    if origin is not None:
-        require_one_of(f"{where}: origin", origin, get_args(Origin))
-    try:
-        return DocTags(
-            source=source,
-            style=style,
-            pair_id=pair_id,
-            origin=cast("Origin | None", origin),
-            confidence=_confidence(row.get("confidence"), where),
-        )
-    except DataError as error:
-        text = str(error)
-        raise DataError(text if text.startswith(where) else f"{where}: {text}") from error
-
-
-def _confidence(value: object, where: str) -> float | None:
-    if value is None or (isinstance(value, str) and value.strip().lower() in _UNKNOWN):
-        return None
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except (ValueError, OverflowError):
-            pass
-    raise DataError(f"{where}: confidence {value!r:.200} is not a number in [0, 1]")
-
-
-# Relevance judgments, and the BEIR form of them.
-
-
-_INT32_MAX = 2**31 - 1
-# Only ASCII space separates: an id may hold a no-break or an ideographic space. The byte-order
-# mark is listed because a file may not start with an id that does.
-_SPACE = re.compile("[ \t\n\r\x0b\x0c\x1c-\x1f\ufeff]+")
-
-
-def _fields(line: str) -> list[str]:
-    return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
-
-
-#: What a column of grades is called.
-_GRADES = ("relevance", "grade", "rel", "label", "score", "qrel", "relevant", "judgment")
-
-
-def read_qrels(path: PathLike, *, scale: float = 1) -> Qrels:
-    """Read relevance judgments, four-column TREC, three-column BEIR, or a table.
+def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - whatever a user has
+    """Read relevance judgments from a file, a frame, rows or a dictionary.
 
     Parameters
     ----------
-    path : path
-        Plain or ``.gz``. TREC: ``query_id iteration doc_id grade``. BEIR: ``query-id corpus-id
-        score``, without that header separated by spaces or commas. Under a header, in JSON lines
-        and in Parquet columns of the usual names, in any order.
+    judgments : path, frame, list of dicts or of triples, dict of columns or by query
+        A file is plain or packed. TREC: ``query_id iteration doc_id grade``. BEIR: ``query-id
+        corpus-id score``, without that header separated by spaces or commas. Under a header, in
+        JSON and in Parquet columns of the usual names, in any order. A dictionary is ``{query:
+        {document: grade}}`` or ``{query: [relevant documents]}``. Without a column of grades all
+        documents are relevant.
     scale : float
         Grades are multiplied by it: 2 where they are 0, .5 and 1. A grade that is no whole number
         then is refused.
@@ -189,61 +49,115 @@ def read_qrels(path: PathLike, *, scale: float = 1) -> Qrels:
     Raises
     ------
     DataError
-        If the file is missing, empty or not UTF-8, a line has another number of columns, a grade
+        If a file is missing, empty or not UTF-8, a line has another number of columns, a grade
         is not a whole number, or a pair is judged twice with different grades.
     """
-    judged: dict[tuple[str, str], tuple[int, str]] = {}
-    for where, query_id, doc_id, value in _qrels_rows(path):
-        grade = whole_grade(value, scale, where)
-        first, place = judged.setdefault((query_id, doc_id), (grade, where))
-        if grade != first:
-            lines = [at.replace(f"{path}:", "line ") for at in (place, where)]
-            raise DataError(
-                f"{path}: query {query_id!r}, document {doc_id!r} has grade {first} in {lines[0]} "
-                f"and grade {grade} in {lines[1]}; keep one of them"
-            )
-    if not judged:
-        raise DataError(
-            f"{path} holds no judgments; expected lines 'query_id iteration doc_id grade' or "
-            "'query-id corpus-id score'"
+    if isinstance(judgments, Qrels):
+        return judgments
+    table = _of_lines(judgments)
+    if table is None:
+        table = read_table(_as_columns(judgments), _chosen(table_name(judgments)))
+        queries, docs = (
+            names_of(table, str(table.roles[role]), role=f"{role} id")
+            for role in ("query", "document")
         )
-    return Qrels.from_rows((*pair, grade) for pair, (grade, _) in judged.items())
+        cells = table.columns.get(str(table.roles["grade"]), [1] * len(table))
+    else:
+        queries, docs, cells = table.columns.values()
+    texts = list(map(str, cells))
+    grade_of = {text: _whole(text, scale) for text in set(texts)}
+    if None in grade_of.values():
+        row = next(row for row, text in enumerate(texts) if grade_of[text] is None)
+        told = f"{table.where(row)}: query {queries[row]!r}, document {docs[row]!r}"
+        raise DataError(f"{told}: grade {cells[row]!r:.80} {_remedy(texts[row])}")
+    grades = np.array([grade_of[text] for text in texts], dtype=np.int32)
+    query_ids, query_codes = coded(queries)
+    doc_ids, doc_codes = coded(docs)
+    pairs = query_codes.astype(np.int64) * len(doc_ids) + doc_codes
+    _, first, same = np.unique(pairs, return_index=True, return_inverse=True)
+    differ = np.flatnonzero(grades != grades[first][same])
+    if len(differ):
+        row, unit = int(differ[0]), table.unit.strip() or "line"
+        rows = (int(first[same[row]]), row)
+        places = (f"grade {grades[at]} in {unit} {table.lines[at]}" for at in rows)
+        raise DataError(
+            f"{table.path}: query {queries[row]!r}, document {docs[row]!r} has "
+            f"{' and '.join(places)}; keep one of them"
+        )
+    once = np.sort(first)
+    return Qrels(
+        query_ids=query_ids,
+        doc_ids=doc_ids,
+        query_codes=query_codes[once],
+        doc_codes=doc_codes[once],
+        grades=np.maximum(grades[once], 0),
+        n_negative=int(np.count_nonzero(grades[once] < 0)),
+    )
 
 
-def _qrels_rows(path: PathLike) -> Iterator[tuple[str, str, str, Any]]:
-    """Give place, query id, document id and grade of each judgment."""
-    if not str(path).endswith((".parquet", ".pq")):
-        first = next(read_lines(path), (0, ""))[1]
-        fields = _judgment(first)
-        judged = bool(fields) and _is_number(fields[-1])  # a query may be called like a header
-        headed = not judged and find_column(fields, "query_id", given=None, path="") is not None
-        named = "\t" in first or "," in first if headed else first.startswith("{")
-        if judged or not named:
-            yield from _plain_judgments(path, 3 if len(fields) == 3 else 4, headed=headed)
-            return
-    chosen: list[str] = []
+# Grades.
 
-    def choose(names: tuple[str, ...]) -> list[str]:
-        ids = (find_column(names, r, given=None, path=str(path)) for r in ("query_id", "doc_id"))
-        grades = (name for known in _GRADES for name in names if name.lower() == known)
-        found = [*ids, next(grades, None)]
-        chosen.extend(name for name in found if name is not None)
-        if len(chosen) < len(found):
+
+_INT32_MAX = 2**31 - 1
+_WORDS = {"True": 1.0, "False": 0.0}
+
+
+def _whole(text: str, scale: float) -> int | None:
+    """Return a grade times the scale; None if that is no whole number."""
+    try:
+        number = _WORDS[text] if text in _WORDS else float(text)
+    except ValueError:
+        return None
+    if not abs(number * scale) <= _INT32_MAX:  # written so that NaN counts as wrong
+        return None
+    grade = Fraction(repr(number)) * Fraction(repr(float(scale)))  # as people wrote it, in tenths
+    return int(grade) if grade.denominator == 1 else None
+
+
+def _remedy(text: str) -> str:
+    if not tells_number(text) or abs(float(text)) > _INT32_MAX:
+        return f"is not a whole number within ± {_INT32_MAX}; grades are 0, 1, 2, …"
+    times = Fraction(repr(float(text))).limit_denominator(100).denominator
+    return (
+        f"is not a whole number; multiply all grades by {times}, as audit does with --grade-scale "
+        f"{times} (grade_scale={times})"
+    )
+
+
+# Tables, and lines without names of columns.
+
+
+def _chosen(path: str) -> Chooser:
+    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
+        document = find_column(names, "document", path=path)
+        query = find_column(names, "query", path=path, taken=(document,))
+        grade = find_column(names, "grade", path=path)
+        ranked = find_column(names, "rank", path=path)
+        if None in (query, document) or (grade is None and ranked is not None):
             raise DataError(
                 f"{path} has the columns {', '.join(names)}; expected query_id, doc_id and "
                 "relevance, or other usual names of these"
             )
-        return chosen
+        return {"query": query, "document": document, "grade": grade}
 
-    table = read_table(path, choose)
-    ids = (names_of(table, name, role="id") for name in chosen[:2])
-    for row, (*pair, grade) in enumerate(zip(*ids, table.columns[chosen[2]], strict=True)):
-        yield table.where(row), *pair, grade
+    return choose
 
 
-def _plain_judgments(
-    path: PathLike, width: int, *, headed: bool
-) -> Iterator[tuple[str, str, str, str]]:
+def _of_lines(judgments: Any) -> Table | None:  # noqa: ANN401
+    """Read lines of ids and a grade, or of more that nobody needs; None for anything else."""
+    if not isinstance(judgments, str | os.PathLike):
+        return None
+    path = os.fspath(judgments)
+    if path.endswith((".parquet", ".pq")):
+        return None
+    first = next(read_lines(path), (0, ""))[1]
+    fields = _judgment(first)
+    judged = bool(fields) and tells_number(fields[-1])  # a query may be called like a header
+    headed = not judged and find_column(fields, "query") is not None
+    if not judged and (first.startswith(("{", "[")) or (headed and re.search("[\t,;]", first))):
+        return None
+    width = 3 if len(fields) == 3 else 4
+    queries, docs, grades, lines = [], [], [], []
     for number, line in islice(read_lines(path), headed, None):
         fields = _judgment(line)
         if len(fields) != width:
@@ -254,43 +168,57 @@ def _plain_judgments(
                 f"{path}:{number}: expected {width} columns ({expected}), "
                 f"found {len(fields)}: {line[:80]!r}"
             )
-        yield f"{path}:{number}", fields[0], fields[-2], fields[-1]
+        lines.append(number)
+        queries.append(fields[0])
+        docs.append(fields[-2])
+        grades.append(fields[-1])
+    if not lines:
+        raise DataError(
+            f"{path} holds no judgments; expected lines 'query_id iteration doc_id grade' or "
+            "'query-id corpus-id score'"
+        )
+    columns = {"query": queries, "document": docs, "grade": grades}
+    return Table(path=path, names=tuple(columns), lines=lines, columns=columns)
 
 
 def _judgment(line: str) -> list[str]:
-    fields = _fields(line)
-    return [field.strip() for field in line.split(",")] if len(fields) == 1 else fields
+    fields = fields_of(line)
+    return [field.strip() for field in re.split("[,;]", line)] if len(fields) == 1 else fields
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+# What programs hold.
 
 
-def whole_grade(value: Any, scale: float, where: str) -> int:  # noqa: ANN401 - of any table
-    """Return a grade times the scale.
+def _as_columns(value: Any) -> Any:  # noqa: ANN401
+    """Return judgments by query, and triples, as columns; anything else as it is."""
+    names = ("query_id", "doc_id", "relevance")
+    if isinstance(value, Mapping) and not _holds_columns(value):
+        columns: tuple[list[Any], ...] = ([], [], [])
+        for query, row in value.items():
+            docs, grades = _graded(query, row)
+            columns[0].extend([query] * len(docs))
+            columns[1].extend(docs)
+            columns[2].extend(grades)
+        return dict(zip(names, columns, strict=True))
+    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple):
+        return [dict(zip(names, row, strict=True)) for row in value]
+    return value
 
-    Raises
-    ------
-    DataError
-        If that is no whole number; the message says what scale would make it one.
-    """
-    try:
-        rounded = float(value) * scale
-        if rounded.is_integer() and abs(rounded) <= _INT32_MAX:
-            return int(rounded)
-        grade = Fraction(str(value)) * Fraction(str(scale))
-    except (TypeError, ValueError, OverflowError) as error:
+
+def _holds_columns(value: Mapping[Any, Any]) -> bool:
+    """Whether a dictionary holds columns, and no lists of documents by query."""
+    names = list(map(str, value))
+    roles = (find_column(names, "query"), find_column(names, "document"))
+    return None not in roles and all(map(is_column, value.values()))
+
+
+def _graded(query: object, row: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
+    if isinstance(row, Mapping):
+        return list(row), list(row.values())
+    if isinstance(row, str) or not isinstance(row, Iterable):
         raise DataError(
-            f"{where}: grade {value!r} is not a whole number; grades are 0, 1, 2, …"
-        ) from error
-    if grade.denominator != 1 or abs(grade) > _INT32_MAX:
-        times = Fraction(str(value)).limit_denominator(100).denominator
-        raise DataError(
-            f"{where}: grade {value!r} is not a whole number within ± {_INT32_MAX}; multiply all "
-            f"grades by {times}, as audit does with --grade-scale {times} (grade_scale={times})"
+            f"judgments of query {query!r}: {a(row)}; expected {{document id: grade}} or a list of "
+            "relevant document ids"
         )
-    return int(grade)
+    docs = list(row)
+    return docs, [1] * len(docs)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 
 # Frames of any library.
@@ -131,6 +133,31 @@ def _cells(column: Any) -> list[Any]:  # noqa: ANN401 - a column of any library
     if isinstance(column, Mapping):
         return list(column.values())
     return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def rows_by_id(value: Any, key: str, cell: str) -> Any:  # noqa: ANN401 - whatever a user has
+    """Return what a dictionary holds by id as a table; anything else as it is.
+
+    Parameters
+    ----------
+    value : ``{id: text}``, ``{id: row}``, ``{id: document of a framework}``, or anything
+    key, cell : str
+        Names of the columns of ids, and of what is no row.
+    """
+    if not isinstance(value, Mapping) or any(map(is_column, value.values())):
+        return value
+    if set(map(type, value.values())) <= {str, type(None)}:
+        return {key: list(value), cell: list(value.values())}
+    return [{**_row(one, cell), key: name} for name, one in value.items()]
+
+
+def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, DocTags):
+        return asdict(value)
+    text = getattr(value, "page_content", None) or getattr(value, "text", value)
+    return {cell: text, "metadata": getattr(value, "metadata", None)}
 
 
 def _or_none(cells: list[Any]) -> list[Any]:

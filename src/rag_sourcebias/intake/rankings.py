@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import re
 from collections import Counter, defaultdict
@@ -22,12 +21,14 @@ from rag_sourcebias.core.data import BoolArray, CodeArray, FloatArray, IntArray,
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.intake.files import (
     PathLike,
+    fields_of,
     open_bytes,
     read_blocks,
     read_jsonl,
     read_lines,
     read_text,
     sound,
+    tells_number,
     write_atomic,
 )
 from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, name_of
@@ -291,8 +292,8 @@ def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
         # JSON that was cut short may look like a query, a document and a rank
         if re.match(r"[{\[]\s*[\"{\[}\]]", start):
             return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
-        fields = _fields(start.partition("\n")[0])
-        if len(fields) in _TREC and _is_finite(fields[_NUMBER_AT[len(fields)]]):
+        fields = fields_of(start.partition("\n")[0])
+        if len(fields) in _TREC and tells_number(fields[_NUMBER_AT[len(fields)]]):
             return _read_trec(path, len(fields)).runs(name, otherwise=_stem(path))
         _require_header(path, fields)
     return _of_table(read_table(path, _chosen(where))).runs(name, otherwise=_stem(path))
@@ -329,20 +330,6 @@ _TREC = {
 _NUMBER_AT = {6: 4, 3: 2}  # the column by which lines are told from others
 _BLOCK = 8_192  # bytes that are taken apart together: their parts stay in a processor's cache
 _END = "\0"  # stands for the end of a line there
-# Only ASCII space separates: an id may hold a no-break or an ideographic space. The byte-order
-# mark is listed because a file may not start with an id that does.
-_SPACE = re.compile("[ \t\n\r\x0b\x0c\x1c-\x1f\ufeff]+")
-
-
-def _fields(line: str) -> list[str]:
-    return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 class _Names:
@@ -396,11 +383,11 @@ def _cells(path: PathLike, number: int, text: str, roles: Sequence[str]) -> list
     """Return the columns of some lines, of which the first has that number."""
     width = len(roles)
     ended = text.removesuffix("\n").replace("\n", f" {_END} ") + f" {_END}"
-    cells = ended.split() if text.isascii() else _fields(ended)
+    cells = ended.split() if text.isascii() else fields_of(ended)
     if len(cells) % (width + 1) or set(cells[width :: width + 1]) != {_END}:
         cells = []
         for at, line in enumerate(text.split("\n"), number):
-            fields = _fields(line)
+            fields = fields_of(line)
             if fields and len(fields) != width:
                 raise DataError(
                     f"{path}:{at}: expected {width} columns ({' '.join(roles)}), found "
@@ -415,13 +402,13 @@ def _numbers_of(cells: Sequence[str], role: str, path: PathLike, number: int) ->
         numbers = np.fromiter(map(float, cells), np.float64, len(cells))
         if np.isfinite(numbers).all():
             return numbers
-    wrong = next(cell for cell in cells if not _is_finite(cell))
+    wrong = next(cell for cell in cells if not tells_number(cell))
     raise DataError(f"{_place(path, wrong, number)}: {role} {wrong!r} is not a finite number")
 
 
 def _place(path: PathLike, field: str, first: int = 1) -> str:
     """Name file and line of the first field of that text, from some line on."""
-    lines = (at for at, line in read_lines(path) if at >= first and field in _fields(line))
+    lines = (at for at, line in read_lines(path) if at >= first and field in fields_of(line))
     return f"{path}:{next(lines)}"
 
 
@@ -448,7 +435,7 @@ def write_run(run: Run, path: PathLike) -> None:
         If an id holds white space or a score is infinite: the format cannot carry them.
     """
     for kind, ids in (("query", run.query_ids), ("document", run.doc_ids)):
-        bad = next((i for i in ids if _fields(i) != [i]), None)
+        bad = next((i for i in ids if fields_of(i) != [i]), None)
         if bad is not None:
             raise DataError(
                 f"{kind} id {bad!r} cannot be written to a TREC run: an id may not be empty or "
@@ -470,7 +457,7 @@ def write_run(run: Run, path: PathLike) -> None:
 
 
 def _run_lines(run: Run) -> Iterator[str]:
-    tag = "_".join(_fields(run.name)) or "run"
+    tag = "_".join(fields_of(run.name)) or "run"
     for ranked in run:
         scores = range(len(ranked), 0, -1) if ranked.scores is None else ranked.scores.astype(str)
         for rank, (doc_id, score) in enumerate(zip(ranked.doc_ids, scores, strict=True), start=1):

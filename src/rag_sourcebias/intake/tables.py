@@ -98,6 +98,7 @@ def pyarrow_modules(feature: str) -> tuple[Any, Any]:
 
 
 _ROWS = 1_024
+_OBJECTS = 256  # of JSON lines, taken apart together
 _BATCH_BYTES = 64 << 20
 _SMALL = 4 << 20
 
@@ -276,7 +277,7 @@ def read_table(
     if not isinstance(source, str | os.PathLike):
         return table_of(columns_of(source, name), name, choose)
     if name.endswith(_PARQUET):
-        return _read_parquet(Path(source), choose, most)
+        return read_parquet(Path(source), choose, part=slice(None if most is None else 1))
     head = [line for _, line in islice(read_lines(source), 2)]
     if not head:
         raise DataError(f"{name} is empty; expected a header and rows, or JSON")
@@ -342,7 +343,7 @@ def table_of(
 
 
 def _plain_cells(cells: list[Any]) -> list[Any]:
-    if {*map(type, cells)} <= {str, int, float, bool, type(None)}:
+    if {*map(type, cells)} <= {str, int, float, bool, dict, list, type(None)}:
         return cells
     return list(map(_plain_cell, cells))
 
@@ -419,29 +420,49 @@ def _read_json(path: PathLike, choose: Chooser, head: Sequence[str], most: int |
         whole = read_json(path, "a table as JSON")
         if not isinstance(whole, dict) or holds_table(whole):
             return table_of(columns_of(whole, name), name, choose, " record ")
+    return table_of_objects(islice(read_jsonl(path), most), name, choose)
+
+
+def table_of_objects(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], name: str, choose: Chooser
+) -> Table:
+    """Return some columns of the objects on numbered lines of a file."""
     # A row may lack keys (an unlabelled item has no "human"): the columns are those of all rows,
     # which are not kept, because an object takes many times the memory of its line.
     lines: list[int] = []
     columns: dict[str, list[Any]] = {}
-    for number, row in islice(read_jsonl(path), most):
-        for column, value in row.items():
-            values = columns.setdefault(column, [])
-            if len(values) < len(lines):
-                values.extend([None] * (len(lines) - len(values)))
-            values.append(value)
-        lines.append(number)
-    for values in columns.values():
-        values.extend([None] * (len(lines) - len(values)))
+    numbered = iter(rows)
+    while some := list(islice(numbered, _OBJECTS)):
+        for column in chain.from_iterable(row for _, row in some):
+            if column not in columns:
+                columns[column] = [None] * len(lines)
+        for column, values in columns.items():
+            values += [row.get(column) for _, row in some]
+        lines += [number for number, _ in some]
     return table_of(columns, name, choose, "", lines)
 
 
-def _read_parquet(path: Path, choose: Chooser, most: int | None) -> Table:
+def read_parquet(
+    path: Path, choose: Chooser, *, part: slice = slice(None), first: int = 1
+) -> Table:
+    """Read some columns of a Parquet file.
+
+    Parameters
+    ----------
+    part : slice
+        Of its row groups; all by default.
+    first : int
+        Number of the first row of that part.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_table`, and if there are other rows than the file says.
+    """
     with open_parquet(path) as file:
         names = _unique_names(file.schema_arrow.names, str(path))
         chosen, roles = _chosen(names, choose)
-        groups = list(range(file.num_row_groups))
-        if most is not None:
-            groups = groups[:1]
+        groups = range(file.num_row_groups)[part]
         n_rows = sum(file.metadata.row_group(group).num_rows for group in groups)
         columns = parquet_columns(file, path, chosen, groups=groups)
     if any(len(values) != n_rows for values in columns.values()):
@@ -449,7 +470,7 @@ def _read_parquet(path: Path, choose: Chooser, most: int | None) -> Table:
     return Table(
         path=str(path),
         names=names,
-        lines=range(1, n_rows + 1),
+        lines=range(first, first + n_rows),
         columns=columns,
         unit=" row ",
         roles=roles,
@@ -749,7 +770,8 @@ _ALIASES = {
         "correct", "is_correct", "human_correct", "human_verdict", "human", "human_label", "label",
     ),
     "side": ("side",),
-    "style": ("style",),
+    "style": ("style", "rsb_style"),
+    "pair_id": ("pair_id", "rsb_pair_id"),
     "label": ("label",),
     "pair": ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid"),
     "domain": ("domain", "dataset", "data_set", "genre"),

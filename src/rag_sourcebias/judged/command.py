@@ -21,6 +21,7 @@ from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.answers import read_ungraded_answers
 from rag_sourcebias.intake.beir import read_texts
+from rag_sourcebias.intake.documents import read_queries, read_tags
 from rag_sourcebias.intake.files import read_lines, sound, write_atomic
 from rag_sourcebias.intake.judged import (
     JUDGED_SAMPLE_LICENSE,
@@ -31,7 +32,7 @@ from rag_sourcebias.intake.judged import (
     read_label_distributions,
     read_ragas_result,
 )
-from rag_sourcebias.intake.judgments import read_qrels, read_tags
+from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_run, read_systems
 from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
@@ -384,7 +385,7 @@ class RankingOptions:
     ) -> JudgedReport:
         """Compute the intervals, once all files are named."""
         runs = self.run or []
-        names = {"doc_id": (columns.id or ["doc_id"])[0], "source": columns.group or "source"}
+        names = {"doc_id": next(iter(columns.id or ()), None), "source": columns.group}
         return judge_ranking_with_intervals(
             read_systems(runs, names=self.name or ()),
             read_qrels(cast("Path", self.qrels)),
@@ -654,12 +655,12 @@ def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> Pa
         raise DataError("give --queries and --documents (id and text each), or --sample")
     texts: dict[str, str] = {}
     for path in documents:
-        found = read_texts(path, "document")
+        found = read_texts(path)
         twice = next((doc_id for doc_id in found if doc_id in texts), None)
         if twice is not None:
             raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
         texts.update(found)
-    return read_texts(queries, "query"), texts
+    return {query.query_id: query.text for query in read_queries(queries)}, texts
 
 
 def pair_items(

@@ -19,8 +19,7 @@ from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError, setting
 from rag_sourcebias.infer.verified import require_informative
-from rag_sourcebias.intake.document_stores import summarise_store
-from rag_sourcebias.intake.judgments import read_tags
+from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.intake.verified import read_verification, side
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
@@ -41,6 +40,7 @@ from rag_sourcebias.monitor.settings import (
     corpus_share,
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
+from rag_sourcebias.observe.document_stores import summarise_store
 from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.observe.tags import SQLITE, open_tag_store
 from rag_sourcebias.retrieval.rerank import metrics_factory

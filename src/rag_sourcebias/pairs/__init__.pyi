@@ -4,3 +4,4 @@ from .annotated import majority_tables as majority_tables
 from .annotated import read_annotations as read_annotations
 from .checks import sound_pairs as sound_pairs
 from .rewrites import RewritePrompt as RewritePrompt
+from .writing import write_beir as write_beir

@@ -13,7 +13,7 @@ from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding, Frame
-from rag_sourcebias.intake.beir import query_files, read_beir, read_corpus, splits_of, write_beir
+from rag_sourcebias.intake.beir import query_files, read_beir, read_corpus, splits_of
 from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.pairs.annotate import (
@@ -31,6 +31,7 @@ from rag_sourcebias.pairs.checks import sound_pairs
 from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairThresholds
 from rag_sourcebias.pairs.files import pair_files, write_pair_checks
 from rag_sourcebias.pairs.findings import PairsCode, failed
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.report.document import Heading, Table
 from rag_sourcebias.report.render import print_block
 from rag_sourcebias.terminal import options as opt

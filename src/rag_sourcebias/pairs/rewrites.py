@@ -20,17 +20,9 @@ from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError, MissingTagsError, require_name
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.intake.beir import (
-    checked_folder,
-    corpus_files,
-    metadata_of,
-    read_documents,
-    read_rows,
-    source_of_stem,
-    tag_file,
-)
+from rag_sourcebias.intake.beir import checked_folder, corpus_files, source_of_stem, tag_file
+from rag_sourcebias.intake.documents import as_corpus, overlaid, read_documents, read_tags
 from rag_sourcebias.intake.files import PathLike, read_json, sound, write_atomic
-from rag_sourcebias.intake.judgments import read_tags
 
 # What a folder of rewrites says about how it was made.
 
@@ -368,11 +360,6 @@ class HumanRow(NamedTuple):
     text: str
     metadata: Mapping[str, Any]
 
-    @classmethod
-    def of(cls, doc_id: str, row: Mapping[str, Any]) -> HumanRow:
-        """Take a row apart that :func:`~rag_sourcebias.intake.beir.read_rows` checked."""
-        return cls(doc_id, row.get("title") or "", row["text"], metadata_of(row))
-
     def to_dict(self) -> dict[str, Any]:
         """Return the row as BEIR writes it."""
         return {"_id": self.doc_id, "title": self.title, "text": self.text} | (
@@ -432,7 +419,7 @@ def human_rows(
 
 def read_human_rows(file: Path) -> Iterator[HumanRow]:
     """Stream what :meth:`HumanRow.to_dict` wrote."""
-    return (HumanRow.of(doc_id, row) for doc_id, row in read_rows(file))
+    return map(HumanRow._make, read_documents(file).rows())
 
 
 def row_digest(rows: Iterator[HumanRow]) -> tuple[int, str]:
@@ -460,13 +447,14 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
         raise DataError(f"{folder} has no corpus/human.jsonl: there is nothing to rewrite")
     paired = files[0][0] is not None
     tags_file = None if paired else tag_file(folder)
-    table = read_tags(tags_file) if tags_file else None
-    source = "human" if paired else None
     for file in chosen:
-        for doc_id, row in read_rows(file):
-            _, ((_, tags),), _ = read_documents([(source, doc_id, row)], titles=False, table=table)
-            if _is_human(tags.source, doc_id, str(file), untagged):
-                yield HumanRow.of(doc_id, row)
+        documents = read_documents(file, source="human" if paired else None)
+        tags = as_corpus([documents]).tags
+        if tags_file is not None:
+            tags = overlaid(tags, read_tags(tags_file))
+        for row, tagged in zip(documents.rows(), tags.doc_ids, strict=True):
+            if _is_human(tags.get(tagged).source, row[0], str(file), untagged):
+                yield HumanRow._make(row)
 
 
 def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from itertools import accumulate, permutations
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,18 @@ from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.arrays import map_array
 from rag_sourcebias.intake.beir import (
-    check_columns,
-    check_rows,
     checked_folder,
     corpus_files,
-    parquet_rows,
-    read_documents,
     read_judged_queries,
-    report_strange,
     tag_file,
+)
+from rag_sourcebias.intake.documents import (
+    as_corpus,
+    document_columns,
+    documents_in,
+    overlaid,
+    read_tags,
+    report_strange,
 )
 from rag_sourcebias.intake.files import (
     PathLike,
@@ -38,8 +41,7 @@ from rag_sourcebias.intake.files import (
     packing_of,
     read_jsonl_part,
 )
-from rag_sourcebias.intake.judgments import read_tags
-from rag_sourcebias.intake.tables import open_parquet, pyarrow_modules
+from rag_sourcebias.intake.tables import Table, open_parquet, read_parquet, table_of_objects
 
 # Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.
 
@@ -168,9 +170,8 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
     MissingExtraError
         If pyarrow is not installed.
     """
-    pa, _ = pyarrow_modules(f"reading {path.name}")
     with open_parquet(path) as file:
-        check_columns(pa, file.schema_arrow, path)
+        document_columns(file.schema_arrow.names, path=str(path))
         sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
     parts: list[Part] = []
     start = first_row = n_documents = 0
@@ -264,19 +265,16 @@ class FolderCorpus:
             )
         file, part = self._places[shard.index]
         file.state.check()
-        table = None
-        if self.tags_file is not None:
-            self.tags_file.check()
-            table = _tags_of(self.tags_file)
-        texts, items, strange = read_documents(
-            ((file.source, *row) for row in _rows(file.state.path, part)),
-            titles=self.titles,
-            table=table,
-        )
-        if strange and self.fingerprint not in _warned:
+        documents = documents_in(_table(file.state.path, part), source=file.source)
+        corpus = as_corpus([documents], titles=self.titles)
+        if documents.strange and self.fingerprint not in _warned:
             _warned.add(self.fingerprint)
-            report_strange(f"{file.state.path}, shard {shard.index} (said once)", strange)
-        return Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
+            where = f"{file.state.path}, shard {shard.index} (said once)"
+            report_strange(where, documents.strange)
+        if self.tags_file is None:
+            return corpus
+        self.tags_file.check()
+        return replace(corpus, tags=overlaid(corpus.tags, _tags_of(self.tags_file)))
 
     def judged_as(self, doc_id: str) -> str:
         """Return the ``_id`` of a document, by which judgments know it.
@@ -301,15 +299,13 @@ class FolderCorpus:
         return doc_id
 
 
-def _rows(path: Path, part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _table(path: Path, part: Part) -> Table:
+    choose = partial(document_columns, path=str(path))
     if path.suffix == ".parquet":
-        groups = range(part.start, part.start + part.length)
-        rows = parquet_rows(path, groups=groups, first=part.first_row)
-        return check_rows(path, rows, unit="row")
-    return check_rows(
-        path,
-        read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length),
-    )
+        groups = slice(part.start, part.start + part.length)
+        return read_parquet(path, choose, part=groups, first=part.first_row)
+    rows = read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length)
+    return table_of_objects(rows, str(path), choose)
 
 
 @lru_cache(maxsize=1)

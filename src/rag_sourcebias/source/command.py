@@ -14,7 +14,8 @@ from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.intake.judgments import read_qrels, read_tags
+from rag_sourcebias.intake.documents import read_tags
+from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.intake.tables import read_clusters
@@ -383,7 +384,7 @@ def source(
         clusters=None
         if cluster_file is None
         else read_clusters(cluster_file, query=query, cluster=cluster),
-        group=group or "source",
+        group=group,
         scale=scale,
         texts=texts,
         table=table,
@@ -438,7 +439,7 @@ def _audit_one(
     asked: Retrieval,
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
-    group: str,
+    group: str | None,
     scale: Scale,
     report: Path | None,
     texts: bool,
@@ -454,7 +455,7 @@ def _audit_one(
             raise DataError("--run, --qrels and --tags replace a data set and retrievers")
         if asked.text_statistics:
             raise DataError("--text-statistics needs texts, and finished runs hold none")
-        columns = {"doc_id": asked.id_key or "doc_id", "source": group}
+        columns = {"doc_id": asked.id_key, "source": group}
         found = _audit_runs(
             run,
             qrels,
@@ -567,7 +568,7 @@ def _audit_runs(
     qrels: Path | None,
     tags: Path | None,
     verified: Path | None,
-    columns: Mapping[str, str],
+    columns: Mapping[str, str | None],
     *,
     run_names: Sequence[str],
     grade_scale: float,

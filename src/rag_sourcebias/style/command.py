@@ -163,7 +163,7 @@ def _with_distractors(texts: StyledTexts, path: Path | None) -> StyledTexts:
     """Add documents to the index that do not go by the id of one that is audited."""
     if path is None:
         return texts
-    found = read_texts(path, "document")
+    found = read_texts(path)
     ids = set(texts.doc_ids)
     # in a BEIR folder d1@human and d1@llm are both the document d1
     kept = tuple(text for name, text in found.items() if name.partition("@")[0] not in ids)

@@ -14,9 +14,9 @@ from rich.table import Table
 from rag_sourcebias.core.errors import DataError, require_name, setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.intake.beir import read_corpus
-from rag_sourcebias.intake.document_stores import DocumentStore, open_document_store
 from rag_sourcebias.intake.tables import find_columns, ids_of, read_table
 from rag_sourcebias.intake.verified import read_verification
+from rag_sourcebias.observe.document_stores import DocumentStore, open_document_store
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
     check_detector_folder,

@@ -8,7 +8,7 @@ from itertools import islice
 from rich.markup import escape
 from rich.table import Table
 
-from rag_sourcebias.intake.document_stores import CorpusStore, DocumentStore, TagSummary
+from rag_sourcebias.observe.document_stores import CorpusStore, DocumentStore, TagSummary
 from rag_sourcebias.tagging.detector.model import Rate
 from rag_sourcebias.tagging.documents import SidecarStore, Tagger, TagResult, tag_documents
 from rag_sourcebias.tagging.rules import RuleTagger

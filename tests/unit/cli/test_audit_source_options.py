@@ -71,8 +71,14 @@ def test_columns_of_tags_and_clusters_may_have_names_of_their_own(trec):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--tags", "own.csv", "--group", "author"), "lacks doc_id; found ['docno', 'author',"),
-        (("--tags", "own.csv", "--id", "docno", "--group", "who"), "lacks who; found ['docno',"),
+        (
+            ("--tags", "own.csv", "--id", "shelf"),
+            "no column 'shelf'; its columns are",
+        ),
+        (
+            ("--tags", "own.csv", "--id", "docno", "--group", "who"),
+            "no column 'who'; its",
+        ),
         (
             ("--cluster-file", "topics.csv"),
             "no column 'cluster'; its columns are q, topic",

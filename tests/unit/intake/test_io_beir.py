@@ -11,7 +11,8 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.beir import read_beir, source_of_stem, write_beir
+from rag_sourcebias.intake.beir import read_beir, source_of_stem
+from rag_sourcebias.pairs.writing import write_beir
 
 HUMAN = [
     {"_id": "d1", "title": "Größe", "text": "first text ", "metadata": {"Source": "Google"}},
@@ -120,7 +121,7 @@ def test_plain_layout_with_declared_sources(tmp_path, caplog):
     ]
     with caplog.at_level(logging.WARNING, "rag_sourcebias.intake"):
         data = read_beir(plain(tmp_path, rows))
-    assert "1 metadata.source value(s) such as 'https://example.org/page'" in caplog.text
+    assert "1 source value(s) such as 'https://example.org/page'" in caplog.text
     assert data.design == "unknown"
     assert [data.corpus.tags.get(d) for d in ("d1", "d2", "3", "d4")] == [
         DocTags(source="human", pair_id="p", origin="declared"),
@@ -166,20 +167,28 @@ def test_judgments_that_fit_nothing_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("corpus/human.jsonl", jsonl([*HUMAN, HUMAN[1]]), r"human\.jsonl:4: _id 'd2' .*in line 2"),
+        ("corpus/human.jsonl", jsonl([*HUMAN, HUMAN[1]]), r"human\.jsonl:4: .*'d2' .*jsonl:2 "),
         ("corpus/human.jsonl", jsonl(HUMAN) + "{", r"human\.jsonl:4: malformed JSON"),
-        ("corpus/human.jsonl", jsonl([{"id": "d1"}]), r"human\.jsonl:1: _id None must .*\['id'\]"),
-        ("corpus/human.jsonl", jsonl([{"_id": ""}]), r"human\.jsonl:1: _id '' must be a non-empty"),
-        ("corpus/human.jsonl", jsonl([{"_id": "a"}]), r"human\.jsonl:1: text of _id 'a' must be"),
+        (
+            "corpus/human.jsonl",
+            jsonl([{"name": "d1"}]),
+            r"as doc_id or text; its columns are name",
+        ),
+        (
+            "corpus/human.jsonl",
+            jsonl([{"_id": "", "text": "t"}]),
+            r"human\.jsonl:1: .*non-empty",
+        ),
+        ("corpus/human.jsonl", jsonl([{"_id": "a", "text": 3}]), r"human\.jsonl:1: text is 3"),
         (
             "corpus/human.jsonl",
             jsonl([{"_id": "a", "text": "t", "title": 3}]),
-            r"human\.jsonl:1: title of _id 'a' must be a string",
+            r"human\.jsonl:1: title is 3",
         ),
         ("corpus/human.jsonl", "\n", r"human\.jsonl is empty"),
         ("queries.jsonl", "", r"queries\.jsonl is empty"),
-        ("queries.jsonl", jsonl([QUERIES[0]] * 2), r"queries\.jsonl:2: _id 'q2' .*in line 1"),
-        ("queries.jsonl", jsonl([{"_id": "q1"}]), r"queries\.jsonl:1: text of _id 'q1'"),
+        ("queries.jsonl", jsonl([QUERIES[0]] * 2), r"queries\.jsonl:2: .*'q2' .*jsonl:1 "),
+        ("queries.jsonl", jsonl([{"_id": "q1"}]), r"queries\.jsonl: no column .* as text"),
         ("qrels/test.tsv", "", r"test\.tsv holds no judgments"),
         ("corpus/llm:llama-2-7b-chat-tmp0.2.jsonl", jsonl(LLM), r"both hold source 'llm:llama"),
         ("corpus.jsonl", jsonl(HUMAN), r"holds corpus\.jsonl, corpus.*; expected one"),
@@ -233,7 +242,7 @@ def test_write_beir_spells_awkward_sources(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (dataset(["human", "blog"]), "source 'blog' cannot be a file of the paired layout"),
+        (dataset(["human", "blog"]), "source 'blog' cannot be the name of a corpus file"),
         (dataset(["human"], doc_id="{pair}"), "document 'p1' .* does not fit the paired layout"),
         (
             dataset(["human", "llm:x"], rows=[("q", "p1@human", 1)]),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, visible
-from rag_sourcebias.intake.judgments import read_tags
+from rag_sourcebias.intake.documents import read_tags
 
 TEXT = (
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)
@@ -72,26 +72,30 @@ def test_origin_and_confidence(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no tags"),
+        ("", "tags is empty"),
         ("doc_id\tsource\n", "holds a header but no rows"),
-        ("id\tlabel\na\thuman\n", r"tags:1: the header lacks doc_id and source; found \['id'"),
-        ("doc_id,style\na,news\n", r"tags:1: the header lacks source"),
+        ("name\tlabel\na\thuman\n", r"recognised as doc_id or source; its columns are name, label"),
+        ("doc_id,style\na,news\n", r"tags: no column is recognised as source"),
         ("doc_id\tsource\na\n", r"tags:2: expected 2 columns as in the header, found 1"),
-        ("doc_id\tsource\na\thuman\nb\thuman\na\thuman\n", r"tags:4: .*'a' .*already in line 2"),
-        ("doc_id\tsource\n\thuman\n", r"tags:2: doc_id '' must be a non-empty string"),
+        ("doc_id\tsource\na\thuman\nb\thuman\na\thuman\n", r"tags:4: .*'a' .*stands at .*tags:2"),
+        ("doc_id\tsource\n\thuman\n", r"tags:2: .*'' .* must be a non-empty"),
         ("doc_id,source,origin\na,human,guess\n", r"tags:2: origin 'guess' is not one of declared"),
-        ("doc_id,source,confidence\na,human,2\n", r"tags:2: confidence 2.0 is outside \[0, 1\]"),
-        ("doc_id,source,confidence\na,human,nan\n", r"tags:2: confidence nan is outside"),
-        ("doc_id,source,confidence\na,human,hi\n", r"tags:2: confidence 'hi' is not a number"),
+        (
+            "doc_id,source,confidence\na,human,2\n",
+            r"tags:2: confidence '2' is no number in \[0",
+        ),
+        ("doc_id,source,confidence\na,human,nan\n", r"tags:2: confidence 'nan' is no number"),
+        ("doc_id,source,confidence\na,human,hi\n", r"tags:2: confidence 'hi' is no number"),
         ('doc_id,source\n"a,human\n', r"tags:2: not a CSV record"),
-        ('{"doc_id": "a"}\n', r"tags:1: key 'source' is missing; use null"),
-        ('{"source": "human"}\n', r"tags:1: key 'doc_id' is missing"),
-        ('{"doc_id": 3, "source": "human"}\n', r"tags:1: doc_id 3 must be a non-empty string"),
-        ('{"doc_id": "a", "source": 1}\n', r"tags:1: source 1 must be a string"),
-        ('{"doc_id": "a", "source": "x", "confidence": true}\n', r"tags:1: confidence True is not"),
+        ('{"doc_id": "a"}\n', r"tags: no column is recognised as source"),
+        ('{"source": "human"}\n', r"tags: no column is recognised as doc_id"),
+        ('{"doc_id": [3], "source": "human"}\n', r"tags:1: id \[3\] .* must be a non-empty name"),
+        ('{"doc_id": "a", "source": [1]}\n', r"tags:1: source \[1\] must be a name"),
+        ('{"doc_id": "a", "source": true}\n', r"tags:1: source True must be a name"),
+        ('{"doc_id": "a", "source": "x", "confidence": true}\n', r"tags:1: confidence True is no"),
         (
             f'{{"doc_id": "a", "source": "x", "confidence": 1{"0" * 400}}}\n',
-            r"tags:1: confidence 10{199} is not a number",
+            r"tags:1: confidence 10{199} is no number",
         ),
         ('{"doc_id": "a", "source": "x"}\nnot json\n', r"tags:2: malformed JSON"),
     ],

@@ -15,7 +15,7 @@ import rag_sourcebias as rsb
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.beir import splits_of
-from rag_sourcebias.intake.given import qrels_of
+from rag_sourcebias.intake.judgments import read_qrels
 
 ROWS = [("7", "11", 2), ("7", "12", 0), ("8", "11", 1)]
 TABLE = {"query-id": [7, 7, 8], "corpus-id": [11, 12, 11], "score": [2, 0, 1]}
@@ -71,15 +71,15 @@ def rows_of(qrels: Qrels) -> list[tuple[str, str, int]]:
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_judgments_are_the_same_from_every_carrier(carrier: str, tmp_path: Path) -> None:
-    assert rows_of(qrels_of(CARRIERS[carrier](tmp_path))) == ROWS
+    assert rows_of(read_qrels(CARRIERS[carrier](tmp_path))) == ROWS
 
 
 @pytest.mark.parametrize("grades", [[0.5, 1.0, 0.0], ["0.50", "1", "0"]])
 def test_fractional_gains_are_scaled_or_refused_and_never_cut(grades: list[Any]) -> None:
     judged = pd.DataFrame({"query_id": ["a"] * 3, "doc_id": list("xyz"), "relevance": grades})
     with pytest.raises(DataError, match=r"multiply all grades by 2.*grade_scale=2"):
-        qrels_of(judged)
-    assert [grade for *_, grade in rows_of(qrels_of(judged, 2))] == [1, 2, 0]
+        read_qrels(judged)
+    assert [grade for *_, grade in rows_of(read_qrels(judged, scale=2))] == [1, 2, 0]
 
 
 def test_fractional_gains_of_files_are_scaled_by_an_option(tmp_path: Path) -> None:
@@ -94,15 +94,15 @@ def test_fractional_gains_of_files_are_scaled_by_an_option(tmp_path: Path) -> No
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     command = ("audit", "source", "--run", "a.run", "--qrels", "qrels", "--tags", "tags.csv")
-    assert "qrels:1: grade '.5' is not a whole number" in refused(*command, cwd=tmp_path)
+    assert "grade '.5' is not a whole number" in refused(*command, cwd=tmp_path)
     assert "favours human text" in succeed(*command, "--grade-scale", "2", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("value", ["1e400", "nan", "-inf", "high", "0.123456"])
 def test_what_is_no_grade_is_refused_with_its_line(value: str, tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text(f"a 0 x 1\na 0 y {value}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=rf"qrels:2: grade '{value}' is not a whole number"):
-        qrels_of(tmp_path / "qrels")
+    with pytest.raises(DataError, match=rf"qrels:2: .*grade '{value}' is not a whole number"):
+        read_qrels(tmp_path / "qrels")
 
 
 N = 30

@@ -13,8 +13,9 @@ import pytest
 from rag_sourcebias.core.data import DocTags, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
-from rag_sourcebias.intake.beir import assemble_judged, read_beir, rows_as_judged, write_beir
+from rag_sourcebias.intake.beir import assemble_judged, read_beir, rows_as_judged
 from rag_sourcebias.intake.samples import load_sample
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.retrieval.shards import open_corpus, open_sharded
 
 QUERIES = (
@@ -77,7 +78,7 @@ def assert_same_as_read_beir(root: Path, shard_documents: int, **options) -> int
         data.judged,
         query_ids=[query.query_id for query in data.queries],
         doc_ids=doc_ids,
-        rows=rows_as_judged(doc_ids, corpus.judged_as),
+        rows=rows_as_judged(map(corpus.judged_as, doc_ids)),
         where=data.where,
     )
     for column in ("query_ids", "doc_ids", "query_codes", "doc_codes", "grades", "n_negative"):
@@ -130,7 +131,7 @@ def test_tags_of_a_plain_folder(tmp_path, caplog):
     assert tags == [DocTags(source="human", pair_id="p", origin="declared"), DocTags(), DocTags()]
     warnings = [r.getMessage() for r in caplog.records]
     assert len(warnings) == 1  # and not once for each shard and reading
-    assert "shard 1 (said once): 1 metadata.source value(s) such as 'https://ex" in warnings[0]
+    assert "shard 1 (said once): 1 source value(s) such as 'https://ex" in warnings[0]
 
     tag_file = put(root / "tags.tsv", "doc_id\tsource\td\nd1\tllm:y\t\nd3\tblog\t\n")
     corpus = open_sharded(root, shard_documents=1).corpus
@@ -175,7 +176,7 @@ def test_an_id_used_twice_within_a_shard(tmp_path):
     rows = [{"_id": i, "text": "t"} for i in ("a", "b", "c", "d", "c")]
     put(tmp_path / "corpus.jsonl", jsonl(*rows))
     corpus = open_corpus(tmp_path, shard_documents=3)
-    with pytest.raises(DataError, match=r"jsonl:5: _id 'c' was used already in line 3"):
+    with pytest.raises(DataError, match=r"jsonl:5: .*'c' stands at .*jsonl:3"):
         open_corpus(tmp_path).read(Shard(index=0, first_row=0, n_documents=5))
     assert len(documents(corpus)) == 5  # across shards it is for the caller to see
 

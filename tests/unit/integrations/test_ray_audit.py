@@ -13,7 +13,8 @@ import pytest
 from hashing_encoder import HashingEncoder
 from sharded_corpora import Once, assert_same, paired_data
 
-from rag_sourcebias.intake.beir import read_beir, write_beir
+from rag_sourcebias.intake.beir import read_beir
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.retrieval.shards import open_sharded
 from rag_sourcebias.source.audit import audit_source

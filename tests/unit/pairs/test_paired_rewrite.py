@@ -286,7 +286,7 @@ def test_a_plain_folder_needs_to_be_told_that_it_is_human(tmp_path: Path) -> Non
     assert report.manifest.human.n_documents == 6
     with (source / "corpus.jsonl").open("a") as stream:
         stream.write('{"_id": "d0", "text": "Again."}\n')
-    with pytest.raises(DataError, match="'d0' was used already in line 1"):
+    with pytest.raises(DataError, match=r"'d0' stands at .*jsonl:1"):
         build_paired_corpus(source, Writer(), tmp_path / "out2", untagged="human")
 
 

@@ -14,7 +14,8 @@ from hashing_encoder import HashingEncoder
 from sharded_corpora import N_PAIRS, Once, assert_same, paired_data
 
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.intake.beir import read_beir, write_beir
+from rag_sourcebias.intake.beir import read_beir
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.retrieval.cache import encode_corpus
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.retrieval.shards import open_sharded, open_vectors

@@ -8,7 +8,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.document_stores import open_document_store
+from rag_sourcebias.observe.document_stores import open_document_store
 from rag_sourcebias.tagging.documents import SidecarStore, tag_documents, tag_store
 from rag_sourcebias.tagging.rules import DateTagger, IdTagger, shared_date
 

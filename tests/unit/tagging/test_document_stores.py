@@ -10,7 +10,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.document_stores import (
+from rag_sourcebias.observe.document_stores import (
     STORE_GROUP,
     CorpusStore,
     DocumentStore,
@@ -157,7 +157,7 @@ def test_a_corpus_is_only_read_and_says_so(tmp_path: Path) -> None:
     [
         ("missing", "does not exist; expected a BEIR folder"),
         ("empty", "no corpus"),
-        ("bad.jsonl", r"bad\.jsonl:1: malformed JSON"),
+        ("bad.jsonl", r"bad\.jsonl:1 .*JSON"),
     ],
 )
 def test_a_place_that_is_no_corpus_is_named(tmp_path: Path, place: str, words: str) -> None:

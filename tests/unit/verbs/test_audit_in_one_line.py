@@ -22,8 +22,8 @@ import pytest
 import rag_sourcebias as rsb
 from rag_sourcebias.core.data import Query
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.beir import write_beir
 from rag_sourcebias.intake.rankings import write_run
+from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.retrieval.findings import RetrievalCode
 
 N = 40

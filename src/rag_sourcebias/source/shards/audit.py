@@ -232,7 +232,7 @@ class _Audit:
                 dataset.judged,
                 query_ids=[query.query_id for query in dataset.queries],
                 doc_ids=doc_ids,
-                rows=rows_as_judged(doc_ids, dataset.corpus.judged_as),
+                rows=rows_as_judged(map(dataset.corpus.judged_as, doc_ids)),
                 where=dataset.where,
             ),
             retriever=retriever,

@@ -2,23 +2,16 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError, check_source
-from rag_sourcebias.core.tags import from_metadata
-from rag_sourcebias.intake.beir import (
-    corpus_files,
-    document_text,
-    metadata_of,
-    metadata_text,
-    read_corpus,
-    read_rows,
-)
+from rag_sourcebias.core.data import Corpus, DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.beir import read_corpus
+from rag_sourcebias.intake.documents import as_corpus, read_documents
 
 
 @runtime_checkable
@@ -70,58 +63,26 @@ class CorpusStore:
             )
 
     @cached_property
-    def _rows(self) -> dict[str, tuple[str, Mapping[str, object], DocTags]]:
-        if not self.place.is_dir():
-            return {
-                doc_id: (document_text(row, titles=True), _metadata(row), _tags(doc_id, row))
-                for doc_id, row in read_rows(self.place)
-            }
-        corpus = read_corpus(self.place, titles=True).corpus
-        metadata = {
-            doc_id if source is None else f"{doc_id}@{source}": _metadata(row)
-            for source, file in corpus_files(self.place)
-            for doc_id, row in read_rows(file)
-        }
-        return {i: (text, metadata[i], corpus.tags.get(i)) for i, text in corpus}
+    def _read(self) -> tuple[Corpus, Sequence[Mapping[str, object]]]:
+        """Corpus, and the metadata of its rows."""
+        if self.place.is_dir():
+            found = read_corpus(self.place, whole=True)
+            return found.corpus, found.metadata
+        documents = read_documents(self.place, whole=True)
+        return as_corpus([documents]), documents.metadata
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._read[0])
 
     def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         """Id, text and metadata of every document, in the order of the files."""
-        yield from ((i, text, metadata) for i, (text, metadata, _) in self._rows.items())
+        corpus, metadata = self._read
+        return zip(corpus.doc_ids, corpus.texts, metadata, strict=True)
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and tags of every document, as the corpus declares them."""
-        yield from ((doc_id, tags) for doc_id, (_, _, tags) in self._rows.items())
-
-
-def _metadata(row: Mapping[str, Any]) -> Mapping[str, object]:
-    return {
-        key: value for key, value in row.items() if key not in ("_id", "title", "text", "metadata")
-    } | dict(metadata_of(row))
-
-
-def _tags(doc_id: str, row: Mapping[str, Any]) -> DocTags:
-    """Tags of a row under our own keys, else what it declares as a BEIR row does."""
-    metadata = _metadata(row)
-    try:
-        found = from_metadata(metadata)
-    except DataError as error:
-        raise DataError(f"document {doc_id!r}: {error}") from error
-    if found != DocTags():
-        return found
-    source = metadata.get("source")
-    try:
-        declared = check_source(source) if isinstance(source, str) else None
-    except DataError:  # a path, an address or a publisher
-        declared = None
-    return DocTags(
-        source=declared,
-        style=metadata_text(row, "style"),
-        pair_id=metadata_text(row, "pair_id"),
-        origin=None if declared is None else "declared",
-    )
+        tags = self._read[0].tags
+        return ((doc_id, tags.get(doc_id)) for doc_id in tags.doc_ids)
 
 
 # Open a store of documents by its address, ``KIND:PLACE``.
