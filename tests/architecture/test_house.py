@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20541,
-    "intake": 23992,
+    "intake": 24023,
     "judged": 33480,
     "llm": 4069,
     "measure": 6950,

@@ -176,7 +176,7 @@ def _is_missing(cell: Any) -> bool:  # noqa: ANN401
 
 def name_of(value: object) -> str:
     """Return an id as text however it was typed: a whole number that is a fraction loses its .0."""
-    if isinstance(value, float) and value.is_integer():  # numpy's float64 is a float
+    if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
 

@@ -289,10 +289,11 @@ def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
     if not where.endswith((".parquet", ".pq")):
         with sound(path, "a run"), open_bytes(Path(path)) as stream:
             start = stream.read(4_096).decode("utf-8-sig", errors="replace").lstrip(" \t\r\n")
-        # JSON that was cut short may look like a query, a document and a rank
-        if re.match(r"[{\[]\s*[\"{\[}\]]", start):
-            return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
         fields = fields_of(start.partition("\n")[0])
+        # no JSON has two numbers side by side; cut short it may look like three columns
+        ranked = len(fields) == 6 and all(map(tells_number, fields[3:5]))
+        if not ranked and re.match(r"[{\[]\s*[\"{\[}\]]", start):
+            return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
         if len(fields) in _TREC and tells_number(fields[_NUMBER_AT[len(fields)]]):
             return _read_trec(path, len(fields)).runs(name, otherwise=_stem(path))
         _require_header(path, fields)

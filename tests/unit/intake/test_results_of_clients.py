@@ -13,6 +13,7 @@ import pytest
 import rag_sourcebias as rsb
 from rag_sourcebias import ExposureObserver, instrument
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.objects import name_of
 
 QUERIES = [f"q{i}" for i in range(30)]
 
@@ -228,3 +229,9 @@ def test_numbers_of_rows_are_ids() -> None:
     assert rsb.audit(stored, DATA, cutoffs=[1]).verdict == "favours_other"
     with pytest.raises(DataError, match="a set has no order"):
         rsb.audit({"mine": {q: set(found(q)) for q in QUERIES}}, DATA)
+
+
+def test_ids_are_the_same_text_however_they_were_typed() -> None:
+    typed = ("12", 12, 12.0, np.int64(12), np.float64(12), np.float32(12))
+    assert {name_of(one) for one in typed} == {"12"}
+    assert name_of(1.5) == name_of(np.float32(1.5)) == "1.5"
