@@ -12,6 +12,7 @@ this library. The control reads as one would without it, and has to fail.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import datetime
 import decimal
@@ -144,16 +145,28 @@ def _csv(rows: Rows, path: Path) -> None:
     path.write_bytes(out.getvalue().encode("utf-8", "surrogatepass"))
 
 
+_HOLDS = (bool, int, float, str, bytes, list, dict, datetime.date)
+
+
+def _arrow(cells: list[Any]) -> pa.Array:
+    """Return cells as Arrow holds them, or as text: on brackets and decimals it may crash."""
+    with contextlib.suppress(Exception):
+        if all(cell is None or isinstance(cell, _HOLDS) for cell in cells):
+            return pa.array(cells)
+    texts = [None if cell is None else str(cell)[:9_000] for cell in cells]
+    return pa.array([t and t.encode("utf-8", "replace").decode() for t in texts])
+
+
 def _parquet(rows: Rows, path: Path) -> None:
-    columns = {}
-    for name, cells in _columns(rows).items():
-        try:
-            columns[name] = pa.array(cells)
-        except Exception:  # noqa: BLE001 - whatever Arrow cannot hold is held as text
-            raw = [row.get(name) for row in rows]
-            texts = [None if cell is None else str(cell)[:9_000] for cell in raw]
-            columns[name] = pa.array([t and t.encode("utf-8", "replace").decode() for t in texts])
-    pq.write_table(pa.table(columns), path)
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: _arrow([row.get(name) for row in rows]) for name in names}
+    try:
+        pq.write_table(pa.table(columns), path)
+    except pa.ArrowNotImplementedError:  # a dictionary without keys
+        pq.write_table(
+            pa.table({n: pa.array([str(c) for c in v.to_pylist()]) for n, v in columns.items()}),
+            path,
+        )
 
 
 FILES: dict[str, Callable[[Rows, Path], object]] = {
@@ -210,7 +223,10 @@ def _of_function(rows: Any) -> object:
 
 def _by_query(held: Any) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
-    for row in pd.DataFrame(held).to_dict("records"):
+    rows = held.to_dict("records") if isinstance(held, pd.DataFrame) else held
+    if isinstance(rows, dict):
+        rows = [dict(zip(rows, cells, strict=True)) for cells in zip(*rows.values(), strict=True)]
+    for row in rows:
         try:
             found.setdefault(row.get("query_id"), {})[row.get("doc_id")] = row.get("score")
         except TypeError:  # no key of a dictionary

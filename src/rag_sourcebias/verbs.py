@@ -235,7 +235,7 @@ def audit(
     checked = _config(AuditConfig, config, dict(settings))
     retriever, data = _in_order(retriever, data)
     builder = SpecBuilder(Path(cache or cache_dir()), lambda *_: None, id_key)
-    specs = _specs(retriever, builder)
+    specs = said(lambda: _specs(retriever, builder), "retriever")
     given = said(lambda: data_of(data, tags=tags, split=split, grade_scale=grade_scale), "data")
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
     if len(runs) == len(specs):

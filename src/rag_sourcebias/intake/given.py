@@ -231,5 +231,5 @@ def said(read: Callable[[], T], what: str) -> T:
         return read()
     except SourceBiasError:
         raise
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
         raise DataError(f"{what} could not be read: {type(error).__name__}: {error}") from error

@@ -76,6 +76,14 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
         raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
     if len({len(column) for column in columns.values()}) > 1:
         raise DataError(f"{what}: columns differ in length")
+    for name, cells in columns.items():
+        try:
+            repr([cell for cell in cells if isinstance(cell, list | dict)])
+        except RecursionError as error:
+            raise DataError(
+                f"{what}: column {name!r} holds lists in lists, too deep to be read; expected "
+                "numbers or texts"
+            ) from error
     return {name: _or_none(cells) for name, cells in columns.items()}
 
 
