@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3086,
     "testing": 3005,
     ".": 4179,
-    "integrations": 28818,
+    "integrations": 28827,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -1,5 +1,6 @@
 """Ask a function, and read what it answers."""
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from numbers import Integral
@@ -46,4 +47,9 @@ def describe(found: Any) -> Hit:  # noqa: ANN401 - whatever a function returns
 
 
 def _first(scores: Any) -> float | None:  # noqa: ANN401
-    return None if not scores or scores[0] is None else float(scores[0])
+    if not scores or scores[0] is None:
+        return None
+    try:
+        return float(scores[0])
+    except OverflowError:  # a whole number of 400 digits
+        return math.inf

@@ -287,7 +287,9 @@ def _effective_units(sample: JudgedSample) -> float:
     count as clusters.
     """
     n, y = sample.n_labeled, sample.y[:, 0]
-    if sample.cluster is None or not has_spread(y):
+    if sample.cluster is None or sample.n_units == 1 or not has_spread(y):
+        return float(sample.n_units)
+    if y.var() == 0:  # of values near the smallest there are
         return float(sample.n_units)
     apart = np.bincount(group_codes(sample.cluster), weights=y - y.mean())
     effect = float(apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * float(y.var()))

@@ -213,7 +213,7 @@ def _codes(
     values, codes = np.unique(first, return_inverse=True)
     place = np.searchsorted(values, second)
     place[place == len(values)] = 0
-    known = values[place] == second if n_pool else np.zeros(0, dtype=bool)
+    known = values[place] == second if n and n_pool else np.zeros(n_pool, dtype=bool)
     extra = group_codes(second[~known])
     pool = place.astype(np.int64)
     pool[~known] = len(values) + extra
