@@ -364,6 +364,12 @@ def _of_file(path: Path) -> Iterator[Guess]:
         raise
     for found in _of_table(table):
         yield replace(found, lacks=f"{_PART} {found.lacks}".strip()) if large else found
+    if _TABLES.search(name):
+        raise DataError(
+            f"{name} is not recognised: of its columns {', '.join(table.names)} none has a usual "
+            "name; interval takes judged items, with the judge's column after --judge and that of "
+            "people's labels after --human"
+        )
 
 
 _ROWS = 10_000  # of a large table that are looked at

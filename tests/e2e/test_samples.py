@@ -80,7 +80,8 @@ def test_what_is_not_recognised_is_said(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     code, _, told = inside("start", "t.csv", cwd=tmp_path)
     assert code == 2
-    assert "t.csv is not recognised" in told
+    assert "t.csv is not recognised: of its columns a, b none has a usual name" in told
+    assert "--judge" in told
 
 
 def test_what_is_recognised_is_run(tmp_path: Path) -> None:

@@ -565,7 +565,7 @@ def numbers_of(table: Table, column: str, *, role: str) -> FloatArray:
         raise DataError(
             f"{table.where(row)}: {role} {cells[row]!r:.80} (column {column!r}) is not a finite "
             "number; numbers, true/false, yes/no, correct/incorrect, A/B/tie or an empty cell are "
-            "accepted; write 4/5 or 80 % as 0.8"
+            "accepted; write 4/5 or 80 % as 0.8, 5,5 as 5.5"
         )
     word, number = first.get("word", first.get("A or B")), first.get("number")
     if word is not None and number is not None:
@@ -739,8 +739,8 @@ _ALIASES = {
     "human": (
         "human", "human_label", "human_score", "human_grade", "human_rating", "human_value",
         "human_verdict", "human_judgment", "human_judgement", "human_mean", "human_preference",
-        "human_winner", "y", "gold", "gold_label", "gold_score", "label", "annotation", "expert",
-        "expert_label", "acceptable", "winner",
+        "human_feedback", "human_winner", "y", "gold", "gold_label", "gold_score", "label",
+        "annotation", "expert", "expert_label", "acceptable", "winner",
     ),
     "judge": (
         "judge", "judge_label", "judge_score", "judge_grade", "judge_rating", "judge_value",

@@ -78,7 +78,7 @@ def test_cells_of_csv_may_span_lines_and_errors_name_the_line_they_start_on(tmp_
     assert str(error.value) == (
         f"{path}:5: human label 'maybe' (column 'human') is not a finite number; "
         "numbers, true/false, yes/no, correct/incorrect, A/B/tie or an empty cell are accepted; "
-        "write 4/5 or 80 % as 0.8"
+        "write 4/5 or 80 % as 0.8, 5,5 as 5.5"
     )
     assert read_judged_items(write(path, text.replace("maybe", "0"))).ids == ("a", "b")
 
