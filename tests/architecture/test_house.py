@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20561,
-    "intake": 24060,
+    "intake": 24061,
     "judged": 33480,
     "llm": 4069,
     "measure": 6950,
@@ -43,7 +43,7 @@ NODES = {
     "tagging": 14078,
     "terminal": 3086,
     "testing": 3005,
-    ".": 4179,
+    ".": 4198,
     "integrations": 28827,
 }
 NODES_PER_STATEMENT = 8.5
