@@ -12,9 +12,10 @@ import pytest
 from command_line import refused, succeed
 
 import rag_sourcebias as rsb
-from rag_sourcebias.core.data import Qrels
+from rag_sourcebias.core.data import DocTags, Qrels
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.beir import splits_of
+from rag_sourcebias.intake.documents import as_corpus, read_documents, read_queries, read_tags
 from rag_sourcebias.intake.judgments import read_qrels
 
 ROWS = [("7", "11", 2), ("7", "12", 0), ("8", "11", 1)]
@@ -165,3 +166,65 @@ def test_two_layouts_in_one_folder_are_refused(tmp_path: Path) -> None:
     write_hub(tmp_path / "hub", "qrels/test.tsv")
     (tmp_path / "hub" / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "x"}) + "\n")
     assert "expected one corpus" in refused("audit", "source", "hub", cwd=tmp_path)
+
+
+# Tags, documents and queries: a table of each by its carrier.
+
+
+def frames(rows: list[dict[str, Any]], key: str, cell: str) -> dict[str, Callable[[Path], Any]]:
+    """Return what may hold rows: files of every form, frames, columns and dictionaries."""
+    frame = pd.DataFrame(rows)
+
+    def file(ending: str, write: Callable[[Path], object]) -> Callable[[Path], Path]:
+        def written(folder: Path) -> Path:
+            write(folder / f"table{ending}")
+            return folder / f"table{ending}"
+
+        return written
+
+    return {
+        "CSV": file(".csv", lambda path: frame.to_csv(path, index=False)),
+        "TSV": file(".tsv", lambda path: frame.to_csv(path, index=False, sep="\t")),
+        "JSON lines": file(".jsonl", lambda path: frame.to_json(path, orient="records", lines=True)),
+        "JSON": file(".json", lambda path: frame.to_json(path, orient="records")),
+        "Parquet": file(".parquet", frame.to_parquet),
+        "pandas": lambda _: frame,
+        "polars": lambda _: pl.from_pandas(frame),
+        "rows": lambda _: rows,
+        "columns": lambda _: frame.to_dict("list"),
+        "Dataset": lambda _: datasets.Dataset.from_pandas(frame),
+        "dictionary": lambda _: {row[key]: row[cell] for row in rows},
+        "dictionary of rows": lambda _: {row[key]: row for row in rows},
+    }
+
+
+FORMS = tuple(frames([], "", ""))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("key", ["doc_id", "docno", "_id", "corpus-id"])
+def test_tags_are_the_same_from_every_carrier(form: str, key: str, tmp_path: Path) -> None:
+    rows = [{key: 7, "source": "human"}, {key: 8, "source": "-"}, {key: 9, "source": "llm:x"}]
+    found = read_tags(frames(rows, key, "source")[form](tmp_path))
+    assert [found.get(doc_id) for doc_id in ("7", "8", "9")] == [
+        DocTags(source="human", origin="declared"),
+        DocTags(),
+        DocTags(source="llm:x", origin="declared"),
+    ]
+    wrong = [*rows[:1], {key: 7, "source": "llm:x"}]
+    if not form.startswith("dictionary"):
+        with pytest.raises(DataError, match=r"document '7' stands at .* already"):
+            read_tags(frames(wrong, key, "source")[form](tmp_path))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_documents_and_queries_are_the_same_from_every_carrier(form: str, tmp_path: Path) -> None:
+    rows = [{"_id": 1, "text": " a river "}, {"_id": 2, "text": "a lake"}]
+    table = frames(rows, "_id", "text")[form](tmp_path)
+    assert dict(as_corpus([read_documents(table)])) == {"1": "a river", "2": "a lake"}
+    asked = read_queries(table)
+    assert [(query.query_id, query.text) for query in asked] == [("1", "a river"), ("2", "a lake")]
+    bare = frames([{"_id": 1, "title": "x"}], "_id", "title")[form](tmp_path)
+    if form != "dictionary":
+        with pytest.raises(DataError, match="no column is recognised as text"):
+            read_documents(bare)
