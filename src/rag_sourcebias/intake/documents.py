@@ -312,16 +312,16 @@ def _told(
     """
     rows = {key: rest[key] for key in _TOLD if key in rest}
     inner: dict[str, list[Any]] = {}
-    for key in set(chain.from_iterable(held)).intersection(_TOLD):
+    for key in set().union(*held).intersection(_TOLD):
         cells = [row.get(key) for row in held]
         plain = {*map(type, cells)} <= _NAMES
         inner[key] = cells if plain else [cell if _is_name(cell) else None for cell in cells]
     loose = [place for place in ([inner] if any_source else [rows, inner]) if "source" in place]
     told_as = [place["source"] for place in loose]
     for place in loose:
-        place["source"] = [
-            cell if isinstance(cell, str) and is_source(cell) else None for cell in place["source"]
-        ]
+        texts = [cell if isinstance(cell, str) else "" for cell in place["source"]]
+        known = {text: text for text in set(texts) if is_source(text)}
+        place["source"] = list(map(known.get, texts))
     found: dict[str, list[Any]] = {}
     for name in TAG_FIELDS:
         keys = (f"rsb_{name}", name)

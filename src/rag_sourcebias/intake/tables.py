@@ -433,7 +433,7 @@ def table_of_objects(
     columns: dict[str, list[Any]] = {}
     numbered = iter(rows)
     while some := list(islice(numbered, _OBJECTS)):
-        for column in chain.from_iterable(row for _, row in some):
+        for column in dict.fromkeys(chain.from_iterable(row for _, row in some)):
             if column not in columns:
                 columns[column] = [None] * len(lines)
         for column, values in columns.items():

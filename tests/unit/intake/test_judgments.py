@@ -185,7 +185,7 @@ def frames(rows: list[dict[str, Any]], key: str, cell: str) -> dict[str, Callabl
     return {
         "CSV": file(".csv", lambda path: frame.to_csv(path, index=False)),
         "TSV": file(".tsv", lambda path: frame.to_csv(path, index=False, sep="\t")),
-        "JSON lines": file(".jsonl", lambda path: frame.to_json(path, orient="records", lines=True)),
+        "JSON lines": file(".jsonl", lambda to: frame.to_json(to, orient="records", lines=True)),
         "JSON": file(".json", lambda path: frame.to_json(path, orient="records")),
         "Parquet": file(".parquet", frame.to_parquet),
         "pandas": lambda _: frame,
