@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20561,
-    "intake": 24061,
+    "intake": 24081,
     "judged": 33480,
     "llm": 4069,
     "measure": 6950,
