@@ -195,13 +195,15 @@ def test_rankings_give_a_line_per_run_and_measure(tmp_path: Path) -> None:
     assert [q["measure"] for q in report["per_query"]] == ["P@5", "P@5"]
     none = succeed("interval", *args, *asked, "--no-per-query", "--json", "-", cwd=tmp_path)
     assert json.loads(none)["per_query"] == []
-    own = (tmp_path / "tags.tsv").read_text().replace("doc_id\tsource", "docno\tauthor", 1)
+    own = (tmp_path / "tags.tsv").read_text().replace("doc_id\tsource", "docno\twriter", 1)
     (tmp_path / "own.tsv").write_text(own, encoding="utf-8")
-    named = (*asked[:-1], "own.tsv", "--id", "docno", "--group", "author", "--json", "-")
+    named = (*asked[:-1], "own.tsv", "--id", "docno", "--group", "writer", "--json", "-")
     found = json.loads(succeed("interval", *args, *named, cwd=tmp_path))
     assert found["comparisons"] == report["comparisons"]
     message = refused("interval", *args, *named[:-4], cwd=tmp_path)
-    assert "lacks source; found ['docno', 'author']" in " ".join(message.split())
+    assert "no column is recognised as source; its columns are docno, writer" in " ".join(
+        message.split()
+    )
     assert "--human: no use" in refused("interval", *args, *named, "--human", "x", cwd=tmp_path)
 
 
