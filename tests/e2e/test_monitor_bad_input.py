@@ -13,9 +13,9 @@ import pytest
 from command_line import inside, succeed
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.intake import document_stores
 from rag_sourcebias.monitor import ReferenceWindow, SkewMonitor
 from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.observe import document_stores
 from rag_sourcebias.observe.events import RetrievalEvent
 
 HUMAN, LLM, DAY = DocTags(source="human"), DocTags(source="llm:x"), 86_400.0
