@@ -76,10 +76,10 @@ def test_what_was_meant_is_asked_from_both_sides(folder: Path, name: str) -> Non
 ORIGINS = {
     "index": (None, "pip install 'rag-sourcebias[text]'"),
     "wheel": (
-        "file:///tmp/a%20b/rag_sourcebias-0.1-py3-none-any.whl",
-        "pip install 'rag-sourcebias[text] @ file:///tmp/a%20b/rag_sourcebias-0.1-py3-none-any.whl'",
+        "file:///my%20wheels/rag_sourcebias-0.1-py3-none-any.whl",
+        "pip install 'rag-sourcebias[text] @ file:///my%20wheels/rag_sourcebias-0.1-py3-none-any.whl'",
     ),
-    "folder": ("file:///tmp/src", "pip install 'rag-sourcebias[text] @ file:///tmp/src'"),
+    "folder": ("file:///checkout", "pip install 'rag-sourcebias[text] @ file:///checkout'"),
 }
 
 

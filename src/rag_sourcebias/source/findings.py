@@ -699,7 +699,8 @@ class SourceCode(Code, home="source"):
         "No retrieved document of some source was judged: what the unjudged ones are is unknown."
     )
     HOLES_TURN = (
-        "The verdict would turn if {share:percent} of all unjudged documents were relevant."
+        "The verdict turns where about {share:percent} of the retrieved documents that nobody "
+        "judged are relevant, of both sources alike."
     )
     REPEAT = "{repeat}: {delta:signed}."
     REPEAT_TURNS = "{repeat} the verdict is another: {delta:signed}."
