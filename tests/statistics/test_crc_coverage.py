@@ -14,7 +14,7 @@ from rag_sourcebias.judged.crc import (
 )
 
 pytestmark = pytest.mark.slow
-RUNS = 250
+RUNS = 150
 TARGETS = 60
 CUTS = np.array([0.0, 1.0, 2.0])
 GAINS = 2.0 ** np.arange(4) - 1
@@ -65,7 +65,7 @@ def test_rules_cover(judge, n):
         assert covered >= 0.94 - 2 * error, rule
 
 
-@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("judge", ["soft", "generous"])
 def test_default_is_narrower_than_the_rule_of_the_paper(judge):
     widths = {r: v[2] for r, v in simulate(judge, 112, ["residual", "paper"]).items()}
     assert widths["residual"] <= 0.96 * widths["paper"]

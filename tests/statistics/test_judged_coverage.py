@@ -80,7 +80,7 @@ def test_judges_that_say_little(judge):
     name, _, n_votes = judge.partition(" ")
     rng = np.random.default_rng(list(judge.encode()))
     hits = {"population": 0, "pool": 0, "recalibrated": 0}
-    runs = 500
+    runs = 250
     for _ in range(runs):
         queries = sim.draw(30 + 112, rng)
         queries = getattr(sim, name)(queries, *((int(n_votes), rng) if n_votes else ()))
