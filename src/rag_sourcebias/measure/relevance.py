@@ -692,6 +692,19 @@ def chance_scores(
         keep their ranks.
     """
     hits = join(run, qrels, ties=ties)
+    return chance_of_hits(hits, qrels, groups, measures=measures, cutoffs=cutoffs, gain=gain)
+
+
+def chance_of_hits(
+    hits: Hits,
+    qrels: Qrels,
+    groups: IntArray,
+    *,
+    measures: Sequence[str],
+    cutoffs: Sequence[int],
+    gain: Gain,
+) -> ChanceScores:
+    """Compare as :func:`chance_scores` does, from hits; those beyond all cutoffs may be missing."""
     labels = _Labels.of(hits, qrels, groups)
     cells = Cells.build(hits, qrels, groups, n_groups=2)
     inside = labels.both[cells.cell // 2]
@@ -922,26 +935,34 @@ def exposure(run: Run, tags: TagTable, *, browsing: str = "dcg") -> Exposure:
     browsing : str
         Attention on the ranks, see :func:`attention_weights`.
     """
-    return _shares(run, tags, attention_weights(browsing, int(np.diff(run.offsets).max(initial=0))))
+    return exposures(run, tags, [browsing])[0]
 
 
-def _shares(run: Run, tags: TagTable, weights: FloatArray) -> Exposure:
-    reach = np.concatenate(([0.0], np.cumsum(weights)))
+def exposures(run: Run, tags: TagTable, browsings: Sequence[str]) -> list[Exposure]:
+    """Return :func:`exposure` for each of several models of attention."""
+    depth = int(np.diff(run.offsets).max(initial=0))
     start, stop = rank_span(run, np.arange(len(run)), ties="expected")
     n_groups = len(tags.sources) + 1
     group = source_codes_for(run.doc_ids, tags)[run.doc_codes]
     group[group < 0] = n_groups - 1
-    total = np.bincount(
-        run.query_codes * n_groups + group,
-        weights=(reach[stop] - reach[start]) / (stop - start),
-        minlength=len(run.query_ids) * n_groups,
-    ).reshape(len(run.query_ids), n_groups)
+    cell = run.query_codes * n_groups + group
     answered = np.flatnonzero(np.diff(run.offsets) > 0)
-    return Exposure(
-        sources=(*tags.sources, ""),
-        shares=(total[answered] / total[answered].sum(axis=1, keepdims=True)).T,
-        query_index=answered,
-    )
+    found = []
+    for browsing in browsings:
+        reach = np.concatenate(([0.0], np.cumsum(attention_weights(browsing, depth))))
+        total = np.bincount(
+            cell,
+            weights=(reach[stop] - reach[start]) / (stop - start),
+            minlength=len(run.query_ids) * n_groups,
+        ).reshape(len(run.query_ids), n_groups)
+        found.append(
+            Exposure(
+                sources=(*tags.sources, ""),
+                shares=(total[answered] / total[answered].sum(axis=1, keepdims=True)).T,
+                query_index=answered,
+            )
+        )
+    return found
 
 
 def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
@@ -987,10 +1008,12 @@ class Retrieved:
     ----------
     qrels : Qrels
         The judgments, with a vocabulary that holds all documents of the run too.
+    sources : int64 array of shape (len(qrels.doc_ids),)
+        Index of each document into the sources of the tags, -1 for none.
     query, doc : int64 arrays of shape (n,)
         Indices into the judgments.
-    source : int64 array of shape (n,)
-        Index into the sources of the tags.
+    start, stop : int64 arrays of shape (n,)
+        Ranks before and through which the tie block of each reaches.
     rank : int64 array of shape (n,)
         From 1.
     grade : int64 array of shape (n,)
@@ -998,32 +1021,45 @@ class Retrieved:
     """
 
     qrels: Qrels
+    sources: IntArray
     query: IntArray
     doc: IntArray
-    source: IntArray
+    start: IntArray
+    stop: IntArray
     rank: IntArray
     grade: IntArray
 
     @classmethod
-    def of(cls, run: Run, qrels: Qrels, tags: TagTable) -> Retrieved:
+    def of(cls, run: Run, qrels: Qrels, tags: TagTable, *, ties: Ties = "expected") -> Retrieved:
         """Join a run with judgments and sources."""
-        known = places_of(run.doc_ids, qrels.doc_ids)
+        if ties == "trec":
+            run = trec_order(run)
+        known = _judged_places(run.doc_ids, qrels)
         new = np.flatnonzero(known < 0)
         doc_of = known.copy()
         doc_of[new] = len(qrels.doc_ids) + np.arange(len(new))
         query = np.repeat(places_of(run.query_ids, qrels.query_ids), np.diff(run.offsets))
-        source = source_codes_for(run.doc_ids, tags)[run.doc_codes]
-        entries = np.flatnonzero((query >= 0) & (source >= 0))
+        doc = doc_of[run.doc_codes]
         wider = replace(qrels, doc_ids=(*qrels.doc_ids, *(run.doc_ids[code] for code in new)))
-        query, doc = query[entries], doc_of[run.doc_codes][entries]
+        sources = source_codes_for(wider.doc_ids, tags)
+        entries = np.flatnonzero((query >= 0) & (sources[doc] >= 0))
+        query, doc = query[entries], doc[entries]
+        start, stop = rank_span(run, entries, ties=ties)
         return cls(
             qrels=wider,
+            sources=sources,
             query=query,
             doc=doc,
-            source=source[entries],
+            start=start,
+            stop=stop,
             rank=run.ranks[entries].astype(np.int64),
             grade=_grades_of(query, doc, wider),
         )
+
+    @property
+    def source(self) -> IntArray:
+        """Index of each into the sources of the tags."""
+        return self.sources[self.doc]
 
     @property
     def judged(self) -> BoolArray:
@@ -1038,19 +1074,38 @@ class Retrieved:
         here = (self.source == source) & (self.rank <= k)
         return float(self.judged[here].mean()) if here.any() else None
 
+    def judgments(self, grade: IntArray) -> Qrels:
+        """Return the judgments, and grades above 0 of documents that were not judged."""
+        holes = np.flatnonzero(~self.judged & (grade > 0))
+        return replace(
+            self.qrels,
+            query_codes=_appended(self.qrels.query_codes, self.query[holes]),
+            doc_codes=_appended(self.qrels.doc_codes, self.doc[holes]),
+            grades=_appended(self.qrels.grades, grade[holes]),
+        )
+
+    def hits(self, grade: IntArray, k: int) -> Hits:
+        """Return the relevant ones by these grades that may stand on the first k ranks."""
+        kept = np.flatnonzero((grade > 0) & (self.start < k))
+        return Hits(
+            query=self.query[kept],
+            doc=self.doc[kept],
+            grade=grade[kept],
+            start=self.start[kept],
+            stop=self.stop[kept],
+        )
+
 
 def _grades_of(query: IntArray, doc: IntArray, qrels: Qrels) -> IntArray:
     """Return the grade of each pair, -1 for those that were not judged."""
     n_docs = max(len(qrels.doc_ids), 1)
-    judged = qrels.query_codes.astype(np.int64) * n_docs + qrels.doc_codes
+    judged_query = qrels.query_codes.astype(np.int64)
+    judged = judged_query * n_docs + qrels.doc_codes
     order = np.argsort(judged, kind="stable")
-    wanted = query * n_docs + doc
-    place = np.minimum(np.searchsorted(judged[order], wanted), max(len(judged) - 1, 0))
-    grade = np.full(len(wanted), -1, dtype=np.int64)
-    if len(judged):
-        found = order[place]
-        same = judged[found] == wanted
-        grade[same] = qrels.grades[found[same]]
+    some = _candidates(query, doc, judged_query, qrels.doc_codes.astype(np.int64))
+    place = _place(query[some], doc[some], n_docs, judged[order])
+    grade = np.full(len(query), -1, dtype=np.int64)
+    grade[some[place >= 0]] = qrels.grades[order[place[place >= 0]]]
     return grade
 
 
@@ -1063,8 +1118,8 @@ def says_what_is_not_relevant(qrels: Qrels) -> bool:
     return bool(np.any(qrels.grades == 0))
 
 
-def filled(retrieved: Retrieved, rng: np.random.Generator) -> Qrels | None:
-    """Return judgments in which every retrieved document with a source has a grade.
+def filled(retrieved: Retrieved, rng: np.random.Generator) -> IntArray | None:
+    """Return a grade for every retrieved document with a source.
 
     A document that nobody judged gets the grade of one drawn from the judged documents of its
     source in its bin of ranks, or in the nearest bin above it that has any, else below (hot-deck
@@ -1072,14 +1127,14 @@ def filled(retrieved: Retrieved, rng: np.random.Generator) -> Qrels | None:
 
     Returns
     -------
-    Qrels or None
+    int64 array of shape (n,) or None
         None where no document of some source was judged, so that nothing is known of the others.
     """
     bins = np.searchsorted(_LAST_RANKS, retrieved.rank)
-    judged = retrieved.judged
+    judged, source = retrieved.judged, retrieved.source
     grade = retrieved.grade.copy()
-    for source in np.unique(retrieved.source[~judged]):
-        mine = retrieved.source == source
+    for one in np.unique(source[~judged]):
+        mine = source == one
         donors = [retrieved.grade[mine & judged & (bins == b)] for b in range(len(_LAST_RANKS) + 1)]
         for b in np.unique(bins[mine & ~judged]).tolist():
             pool = _nearest(donors, b)
@@ -1087,27 +1142,15 @@ def filled(retrieved: Retrieved, rng: np.random.Generator) -> Qrels | None:
                 return None
             holes = np.flatnonzero(mine & ~judged & (bins == b))
             grade[holes] = rng.choice(pool, size=len(holes))
-    return _with_grades(retrieved, grade)
+    return grade
 
 
-def with_share(retrieved: Retrieved, share: float, rng: np.random.Generator) -> Qrels:
-    """Return judgments in which a share of what was not judged has the lowest relevant grade."""
+def with_share(retrieved: Retrieved, share: float, rng: np.random.Generator) -> IntArray:
+    """Return grades in which a share of what was not judged has the lowest relevant one."""
     grade = retrieved.grade.copy()
     holes = np.flatnonzero(~retrieved.judged)
     grade[holes[rng.random(len(holes)) < share]] = 1
-    return _with_grades(retrieved, grade)
-
-
-def _with_grades(retrieved: Retrieved, grade: IntArray) -> Qrels:
-    """Return the judgments, and the grades above 0 of documents that were not judged."""
-    holes = np.flatnonzero(~retrieved.judged & (grade > 0))
-    qrels = retrieved.qrels
-    return replace(
-        qrels,
-        query_codes=_appended(qrels.query_codes, retrieved.query[holes]),
-        doc_codes=_appended(qrels.doc_codes, retrieved.doc[holes]),
-        grades=_appended(qrels.grades, grade[holes]),
-    )
+    return grade
 
 
 def _nearest(donors: Sequence[IntArray], at: int) -> IntArray | None:

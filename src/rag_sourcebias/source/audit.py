@@ -60,12 +60,14 @@ from rag_sourcebias.intake.belong import BelongCode, check_run
 from rag_sourcebias.intake.verified import Verification, side
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
+    Exposure,
     Retrieved,
     SourceScores,
     Ties,
     awrf,
+    chance_of_hits,
     chance_scores,
-    exposure,
+    exposures,
     filled,
     places_of,
     rank_span,
@@ -457,7 +459,7 @@ def holes_of(
     """
     if not says_what_is_not_relevant(qrels):
         return
-    retrieved = Retrieved.of(run, qrels, tags)
+    retrieved = Retrieved.of(run, qrels, tags, ties=config.ties)
     if retrieved.judged.all():
         return
     measure, _, cutoff = config.primary_measure.partition("@")
@@ -468,12 +470,22 @@ def holes_of(
     drawings = [filled(retrieved, rng) for _ in range(n_drawings)]
 
     groups = {
-        other: _pair_of(retrieved.qrels, tags, config.baseline_source, other)
-        for other in {cell.other for cell in cells}
+        cell.other: _pair_of(retrieved.sources, tags, config.baseline_source, cell.other)
+        for cell in cells
     }
 
-    def skew_of(judgments: Sequence[Qrels], other: str) -> tuple[CentredDelta, float | None]:
-        chances = [chance_of(run, each, groups[other], alone) for each in judgments]
+    def skew_of(grades: Sequence[IntArray], other: str) -> tuple[CentredDelta, float | None]:
+        chances = [
+            chance_of_hits(
+                retrieved.hits(grade, int(cutoff)),
+                retrieved.judgments(grade),
+                groups[other],
+                measures=alone.measures,
+                cutoffs=alone.cutoffs,
+                gain=alone.gain,
+            )
+            for grade in grades
+        ]
         return centred_delta(averaged(chances), 0, wider, alone)
 
     shares = {
@@ -579,8 +591,9 @@ def measure_system(
         gain=config.gain,
     )
     compared = others(scores, config.baseline_source)
+    codes = source_codes_for(qrels.doc_ids, tags)
     chance = {
-        other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
+        other: chance_of(run, qrels, _pair_of(codes, tags, config.baseline_source, other), config)
         for other in compared
     }
     cells = tuple(
@@ -592,6 +605,7 @@ def measure_system(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
     )
+    *attention, by_rank = exposures(run, tags, [*config.browsing, "dcg"])
     # rewrites by several models share a pair, which then has no one twin
     twins = [
         twins_of(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
@@ -604,9 +618,9 @@ def measure_system(
         scores=scores,
         cells=cells,
         twins=tuple(twin for twin in twins if twin is not None),
-        exposure=tuple(_exposure(run, tags, config, dependence)),
+        exposure=tuple(_exposure(attention, run, tags, config, dependence)),
         sole_corpus=sole_corpus,
-        awrf=_awrf(run, tags),
+        awrf=_awrf(by_rank, tags),
         n_untagged=counts.get(BelongCode.UNTAGGED, 0),
         n_duplicates=run.n_duplicates,
         n_empty=counts.get(BelongCode.LACKING, 0),
@@ -634,9 +648,8 @@ def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterato
             yield SourceCode.SHARED(other=cell.other, factor=information**-0.5)
 
 
-def _pair_of(qrels: Qrels, tags: TagTable, baseline: str, other: str) -> npt.NDArray[np.int64]:
-    """Group of each judged document: 0 baseline, 1 other, -1 neither."""
-    codes = source_codes_for(qrels.doc_ids, tags)
+def _pair_of(codes: IntArray, tags: TagTable, baseline: str, other: str) -> IntArray:
+    """Group of each document by its source: 0 baseline, 1 other, -1 neither."""
     group = np.full(len(codes), -1, dtype=np.int64)
     group[codes == tags.sources.index(baseline)] = 0
     group[codes == tags.sources.index(other)] = 1
@@ -655,8 +668,9 @@ def settings_row(
     """Measure the primary measure alone, per other source, under another setting."""
     measure, _, k = config.primary_measure.partition("@")
     alone = replace(config, measures=(measure,), cutoffs=(int(k),))
+    codes = source_codes_for(qrels.doc_ids, tags)
     groups = {
-        other: _pair_of(qrels, tags, config.baseline_source, other)
+        other: _pair_of(codes, tags, config.baseline_source, other)
         for other in tags.sources
         if other != config.baseline_source
     }
@@ -684,13 +698,12 @@ def _tie_notes(run: Run, config: AuditConfig) -> Iterator[Finding]:
 
 
 def _exposure(
-    run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
+    found: Sequence[Exposure], run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
 ) -> Iterator[ExposureShare]:
     corpus = {name: n / max(tags.n_documents, 1) for name, n in tags.counts().items()}
     unit = dependence.units(run.query_ids)
-    for browsing in config.browsing:
-        found = exposure(run, tags, browsing=browsing)
-        for source, shares in zip(found.sources, found.shares, strict=True):
+    for browsing, each in zip(config.browsing, found, strict=True):
+        for source, shares in zip(each.sources, each.shares, strict=True):
             corpus_share = corpus.get(source, 0.0)
             if not len(shares) or (source == "" and not shares.any() and not corpus_share):
                 continue
@@ -702,15 +715,14 @@ def _exposure(
                 difference=if_enough(
                     clustered_mean,
                     shares - corpus_share,
-                    unit[found.query_index],
+                    unit[each.query_index],
                     confidence_level=config.confidence_level,
                     bounds=(-corpus_share, 1 - corpus_share),
                 ),
             )
 
 
-def _awrf(run: Run, tags: TagTable) -> float | None:
-    found = exposure(run, tags, browsing="dcg")
+def _awrf(found: Exposure, tags: TagTable) -> float | None:
     if not len(found.query_index):
         return None
     target = {name: count / tags.n_documents for name, count in tags.counts().items()}
@@ -1113,6 +1125,8 @@ def twins_of(
     other: str,
 ) -> TwinSkew | None:
     """Compare both versions of each relevant pair; None where nothing is paired."""
+    if not tags.pair_ids:
+        return None
     found = twin_ranks(
         run, qrels, tags, baseline=config.baseline_source, other=other, ties=config.ties
     )

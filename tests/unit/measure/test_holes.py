@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.measure.relevance import (
     Retrieved,
+    Ties,
+    chance_of_hits,
+    chance_scores,
     filled,
     says_what_is_not_relevant,
     with_share,
@@ -75,8 +80,9 @@ def test_a_source_that_is_not_on_the_first_ranks_has_no_share() -> None:
 def test_holes_get_grades_of_their_source_and_bin_of_ranks(seed: int) -> None:
     run, qrels, tags = random_world(seed)
     retrieved = Retrieved.of(run, qrels, tags)
-    again = filled(retrieved, np.random.default_rng(0))
-    assert again is not None
+    grades = filled(retrieved, np.random.default_rng(0))
+    assert grades is not None
+    again = retrieved.judgments(grades)
     before = {
         (qrels.query_ids[q], qrels.doc_ids[d]): int(g)
         for q, d, g in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
@@ -106,7 +112,11 @@ def test_grades_are_drawn_as_often_as_they_are_judged() -> None:
     retrieved = Retrieved.of(run, qrels, tags)
     rng = np.random.default_rng(1)
     drawings = [filled(retrieved, rng) for _ in range(50)]
-    new = [int((each.grades > 0).sum()) - 50 for each in drawings if each is not None]
+    new = [
+        int((retrieved.judgments(each).grades > 0).sum()) - 50
+        for each in drawings
+        if each is not None
+    ]
     assert len(new) == 50
     assert np.mean(new) == pytest.approx(50, abs=4)  # of 200 holes; standard error of the mean: .9
     assert np.std(new) > 2  # each drawing is another
@@ -117,8 +127,10 @@ def test_bins_without_judgments_take_the_nearest_above() -> None:
     run = Run.from_dict({"q": docs})
     tags = TagTable.from_sources(dict.fromkeys(docs, "human"))
     qrels = Qrels.from_dict({"q": {"d00": 2, "d25": 0}})
-    again = filled(Retrieved.of(run, qrels, tags), np.random.default_rng(0))
-    assert again is not None
+    retrieved = Retrieved.of(run, qrels, tags)
+    grades = filled(retrieved, np.random.default_rng(0))
+    assert grades is not None
+    again = retrieved.judgments(grades)
     grade = dict(zip((again.doc_ids[d] for d in again.doc_codes), again.grades, strict=True))
     assert all(grade[f"d{i:02}"] == 2 for i in range(20))  # ranks 1 to 20: from rank 1
     assert all(grade.get(f"d{i:02}", 0) == 0 for i in range(20, 30))
@@ -136,7 +148,31 @@ def test_a_share_of_the_unjudged_becomes_relevant() -> None:
     retrieved = Retrieved.of(run, qrels, tags)
     n_holes = int(np.count_nonzero(~retrieved.judged))
     for share, n_new in ((0.0, 0), (1.0, n_holes)):
-        assert len(with_share(retrieved, share, np.random.default_rng(0))) == len(qrels) + n_new
+        grades = with_share(retrieved, share, np.random.default_rng(0))
+        assert len(retrieved.judgments(grades)) == len(qrels) + n_new
+
+
+@pytest.mark.parametrize("ties", ["expected", "trec"])
+@pytest.mark.parametrize("seed", range(4))
+def test_hits_up_to_the_cutoff_give_what_all_hits_give(seed: int, ties: Ties) -> None:
+    run, qrels, tags = random_world(seed)
+    scores = np.round(np.tile(-np.arange(120.0), 6) / 3)  # in blocks of three
+    run = replace(run, scores=scores)
+    retrieved = Retrieved.of(run, qrels, tags, ties=ties)
+    grades = filled(retrieved, np.random.default_rng(0))
+    assert grades is not None
+    again = retrieved.judgments(grades)
+    groups = retrieved.sources
+    measures, cutoffs = ("NDCG", "MAP", "MRR", "P", "Recall"), (3, 10)
+    found = chance_of_hits(
+        retrieved.hits(grades, 10), again, groups, measures=measures, cutoffs=cutoffs, gain="linear"
+    )
+    literal = chance_scores(
+        run, again, groups, measures=measures, cutoffs=cutoffs, ties=ties, gain="linear"
+    )
+    np.testing.assert_allclose(found.skew(), literal.skew(), atol=1e-12)
+    np.testing.assert_allclose(found.base(), literal.base(), atol=1e-12)
+    np.testing.assert_allclose(found.expected, literal.expected, atol=1e-12)
 
 
 def test_judgments_of_relevant_documents_alone_say_nothing_of_holes() -> None:
