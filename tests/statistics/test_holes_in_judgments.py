@@ -75,6 +75,17 @@ def test_power_stays_where_pools_do_not_lean() -> None:
     assert sum(one.code is SkewCode.FAVOURS_BASELINE for one in found) >= 36
 
 
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_holes_are_not_blamed_where_pools_do_not_lean(bias: float) -> None:
+    # what is undecided either way, or decided one way by few queries, is open for want of queries
+    found = verdicts(30, 150, pool=10, bias=bias)
+    blamed = sum(one.holes and not as_judged(one) for one in found)
+    assert binomtest(blamed, len(found), 0.05, alternative="greater").pvalue > 0.001
+    undecided = [one for one in found if one.code is SkewCode.CANNOT_TELL and not one.holes]
+    assert len(undecided) > 20
+    assert all(one.n_needed for one in undecided)
+
+
 def test_judgments_without_holes_are_as_ever() -> None:
     rng = np.random.default_rng(3)
     run, qrels, tags = world(rng, 30, pool=None, bias=0.5)

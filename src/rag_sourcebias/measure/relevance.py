@@ -1118,29 +1118,45 @@ def says_what_is_not_relevant(qrels: Qrels) -> bool:
     return bool(np.any(qrels.grades == 0))
 
 
-def filled(retrieved: Retrieved, rng: np.random.Generator) -> IntArray | None:
+def filled(
+    retrieved: Retrieved, rng: np.random.Generator, parts: IntArray | None = None
+) -> IntArray | None:
     """Return a grade for every retrieved document with a source.
 
     A document that nobody judged gets the grade of one drawn from the judged documents of its
     source in its bin of ranks, or in the nearest bin above it that has any, else below (hot-deck
     imputation: Andridge & Little 2010).
 
+    Parameters
+    ----------
+    parts : int64 array of shape (len(qrels.query_ids),), optional
+        Grades are drawn within the part of a query alone, so that parts stay independent.
+
     Returns
     -------
     int64 array of shape (n,) or None
         None where no document of some source was judged, so that nothing is known of the others.
     """
-    bins = np.searchsorted(_LAST_RANKS, retrieved.rank)
-    judged, source = retrieved.judged, retrieved.source
+    n_bins = len(_LAST_RANKS) + 1
+    deck = retrieved.source
+    if parts is not None:
+        deck = deck + parts[retrieved.query] * (int(deck.max()) + 1)
+    cell = deck * n_bins + np.searchsorted(_LAST_RANKS, retrieved.rank)
+    # sorting small numbers takes no comparisons
+    order = np.argsort(cell.astype(np.min_scalar_type(int(cell.max()))), kind="stable")
+    ends = np.cumsum(np.bincount(cell, minlength=(int(deck.max()) + 1) * n_bins))[:-1]
     grade = retrieved.grade.copy()
-    for one in np.unique(source[~judged]):
-        mine = source == one
-        donors = [retrieved.grade[mine & judged & (bins == b)] for b in range(len(_LAST_RANKS) + 1)]
-        for b in np.unique(bins[mine & ~judged]).tolist():
-            pool = _nearest(donors, b)
+    cells = np.split(order, ends)
+    for first in range(0, len(cells), n_bins):
+        bins = cells[first : first + n_bins]
+        donors = [grade[each][grade[each] >= 0] for each in bins]
+        for at, each in enumerate(bins):
+            holes = each[grade[each] < 0]
+            if not len(holes):
+                continue
+            pool = _nearest(donors, at)
             if pool is None:
                 return None
-            holes = np.flatnonzero(mine & ~judged & (bins == b))
             grade[holes] = rng.choice(pool, size=len(holes))
     return grade
 

@@ -356,7 +356,12 @@ def verdicts_of(
             continue
         code = skew_code(centred.interval, cell.p_adjusted, margin=config.margin)
         known = by_source.get(cell.other)
-        turned = known is not None and code not in (SkewCode.REFUSED, _with(known, config))
+        turned = (
+            known is not None
+            and code not in (SkewCode.REFUSED, _with(known, config))
+            # too few queries may decide one way of counting and not the other
+            and (code is not SkewCode.CANNOT_TELL or known.apart)
+        )
         if turned:
             code = SkewCode.CANNOT_TELL
         needed = None
@@ -436,6 +441,8 @@ def adjusted(
 # Judgments with holes.
 
 
+# Parts of the queries that draw from their own judgments, for what counting the others changes.
+_PARTS = 10
 # Of one drawing the chance is felt below a thousand queries; above, it is a thirtieth of theirs.
 _DRAWINGS, _MANY_QUERIES = 5, 1_000
 # Shares of the unjudged documents, for both sources alike, at which a verdict is looked at; it is
@@ -450,6 +457,7 @@ def holes_of(
     cells: Sequence[SkewCell],
     config: AuditConfig,
     *,
+    as_judged: Sequence[ChanceSkew],
     dependence: Dependence,
 ) -> Iterator[Holes]:
     """Yield per other source what was judged of what a reader sees, and what the rest may change.
@@ -466,42 +474,59 @@ def holes_of(
     alone = replace(config, measures=(measure,), cutoffs=(int(cutoff),))
     wider = _with_documents(dependence, Dependence.of(retrieved.qrels, tags, None))
     rng = np.random.default_rng((config.seed, len(qrels)))
-    n_drawings = _DRAWINGS if len(qrels.query_ids) < _MANY_QUERIES else 1
-    drawings = [filled(retrieved, rng) for _ in range(n_drawings)]
+    units = dependence.units()
+    parts = rng.permutation(int(units.max()) + 1)[units] % _PARTS
+    by_part = filled(retrieved, rng, parts)
+    drawings = [by_part]
+    if len(qrels.query_ids) < _MANY_QUERIES:
+        drawings = [filled(retrieved, rng) for _ in range(_DRAWINGS)]
 
+    primary = [cell for cell in cells if cell.measure == config.primary_measure]
+    row = cells.index(primary[0])
     groups = {
         cell.other: _pair_of(retrieved.sources, tags, config.baseline_source, cell.other)
-        for cell in cells
+        for cell in primary
     }
 
-    def skew_of(grades: Sequence[IntArray], other: str) -> tuple[CentredDelta, float | None]:
-        chances = [
-            chance_of_hits(
-                retrieved.hits(grade, int(cutoff)),
-                retrieved.judgments(grade),
-                groups[other],
-                measures=alone.measures,
-                cutoffs=alone.cutoffs,
-                gain=alone.gain,
-            )
-            for grade in grades
-        ]
-        return centred_delta(averaged(chances), 0, wider, alone)
+    def chance(grades: Sequence[IntArray], other: str) -> ChanceScores:
+        return averaged(
+            [
+                chance_of_hits(
+                    retrieved.hits(grade, int(cutoff)),
+                    retrieved.judgments(grade),
+                    groups[other],
+                    measures=alone.measures,
+                    cutoffs=alone.cutoffs,
+                    gain=alone.gain,
+                )
+                for grade in grades
+            ]
+        )
 
     shares = {
         source: retrieved.share_judged(at, int(cutoff)) for at, source in enumerate(tags.sources)
     }
-    for cell in cells:
-        if cell.measure != config.primary_measure:
-            continue
+    for cell, judged in zip(primary, as_judged, strict=True):
         known = [each for each in drawings if each is not None]
-        skew, p_value = skew_of(known, cell.other) if known else (None, None)
+        skew = p_value = difference = None
+        if known:
+            counted = chance(known, cell.other)
+            skew, p_value = centred_delta(counted, 0, wider, alone)
+        if by_part is not None:
+            counted = chance([by_part], cell.other)
+            difference = _change(
+                (judged.skew[row], judged.base[row]),
+                (counted.skew()[0], counted.base()[0]),
+                parts,
+                config.confidence_level,
+            )
         code = skew_code(cell.centred.interval, cell.p_value, margin=config.margin)
         turns_at = None
         if code not in (SkewCode.REFUSED, SkewCode.CANNOT_TELL):
 
             def turns(share: float, other: str = cell.other, code: SkewCode = code) -> bool:
-                again, p = skew_of([with_share(retrieved, share, rng)], other)
+                counted = chance([with_share(retrieved, share, rng)], other)
+                again, p = centred_delta(counted, 0, wider, alone)
                 return skew_code(again.interval, p, margin=config.margin) is not code
 
             at = bisect_left(_RELEVANT_SHARES, True, key=turns)
@@ -515,8 +540,25 @@ def holes_of(
             interval=None if skew is None else skew.interval,
             p_value=p_value,
             p_adjusted=None,
+            difference=difference,
             turns_at=turns_at,
         )
+
+
+def _change(
+    before: tuple[FloatArray, FloatArray],
+    after: tuple[FloatArray, FloatArray],
+    units: IntArray,
+    level: float,
+) -> Interval | None:
+    """Return by how much the ratio of skew to what is expected changes, in percent."""
+    values = []
+    for skew, base in (before, after):
+        if not base.any():
+            return None
+        ratio = skew.sum() / base.sum()
+        values.append(100 * (ratio + (skew - ratio * base) / base.mean()))
+    return if_enough(clustered_mean, values[1] - values[0], units, confidence_level=level)
 
 
 def _unknown_holes(qrels: Qrels, tags: TagTable) -> Iterator[Finding]:
@@ -633,7 +675,17 @@ def measure_system(
             *_shared_documents(cells, config),
         ),
         chance=per_query,
-        holes=tuple(holes_of(run, qrels, tags, cells, config, dependence=dependence)),
+        holes=tuple(
+            holes_of(
+                run,
+                qrels,
+                tags,
+                cells,
+                config,
+                as_judged=per_query,
+                dependence=dependence,
+            )
+        ),
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
         if len(per_query) > 1
         else None,

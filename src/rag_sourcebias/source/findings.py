@@ -182,6 +182,8 @@ class Holes:
     interval : Interval or None
     p_value, p_adjusted : float or None
         Of no skew, so; adjusted over the primary measures of the report.
+    difference : Interval or None
+        What ``value`` has more than centred Relative Δ of the judgments as they are.
     turns_at : float or None
         Share of the unjudged documents of both sources which, if relevant, give another verdict,
         in [0, 1]; None where none up to a half does.
@@ -195,7 +197,13 @@ class Holes:
     interval: Interval | None
     p_value: float | None
     p_adjusted: float | None
+    difference: Interval | None
     turns_at: float | None
+
+    @property
+    def apart(self) -> bool:
+        """Whether counting the unjudged changes more than drawing other queries may."""
+        return self.difference is not None and self.difference.excludes(0.0)
 
     @property
     def figure(self) -> Interval | float | None:

@@ -195,6 +195,7 @@ def _judged(report: SkewResults) -> Frame:
         "centred_delta": _Column("found.figure", "centred Δ, unjudged counted", "signed"),
         "p": _Column("found.p_value", "", "p"),
         "p_adjusted": _Column("found.p_adjusted", "adjusted p", "p"),
+        "difference": _Column("found.difference", "changed by", "signed"),
         "turns_at": _Column("found.turns_at", "turns at", "percent"),
     }
     return _frame(_rows(report, "holes"), 4, columns)

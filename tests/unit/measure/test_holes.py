@@ -102,6 +102,20 @@ def test_holes_get_grades_of_their_source_and_bin_of_ranks(seed: int) -> None:
             assert drawn <= donors
 
 
+def test_parts_of_queries_draw_from_their_own_judgments() -> None:
+    # one document on rank 1 of each query: judged relevant in the first part, not so in the second
+    run = Run.from_dict({f"q{i}": {f"d{i}": 1.0} for i in range(40)})
+    tags = TagTable.from_sources({f"d{i}": "human" for i in range(40)})
+    judged = {f"q{i}": {f"d{i}": int(i < 20)} for i in range(0, 40, 2)}
+    holes = {f"q{i}": {"other": 0} for i in range(1, 40, 2)}
+    retrieved = Retrieved.of(run, Qrels.from_dict(judged | holes), tags)
+    number = [int(query[1:]) for query in retrieved.qrels.query_ids]
+    parts = (np.array(number) >= 20).astype(np.int64)
+    grades = filled(retrieved, np.random.default_rng(0), parts)
+    assert grades is not None
+    np.testing.assert_array_equal(grades, (parts[retrieved.query] == 0).astype(np.int64))
+
+
 def test_grades_are_drawn_as_often_as_they_are_judged() -> None:
     # 400 queries with one document each on rank 1; a quarter of the judged ones is relevant
     run = Run.from_dict({f"q{i}": {f"d{i}": 1.0} for i in range(400)})
