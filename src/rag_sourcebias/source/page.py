@@ -453,7 +453,8 @@ _SECTIONS = {
         "Documents that nobody judged count as not relevant. Where those of one source were judged "
         "less often, that alone can look like a skew. So each retrieved document that was not "
         "judged is also given the grade of a judged one of its source that stands on similar "
-        "ranks, and a verdict must stand both ways. “Turns at” is the share of those "
+        "ranks, and a verdict must stand both ways. “Changed by” is the difference, with the "
+        "interval that says whether holes matter. “Turns at” is the share of those "
         "documents, of both sources alike, which, if relevant, gives another verdict.",
     ),
     "sole corpus": _Told(
