@@ -15,8 +15,9 @@ import numpy as np
 import pytrec_eval
 from rounds import in_turns
 
-from rag_sourcebias.core.data import Qrels, TagTable
-from rag_sourcebias.intake.rankings import run_of
+from rag_sourcebias.core.data import Qrels
+from rag_sourcebias.intake.documents import read_tags
+from rag_sourcebias.intake.rankings import runs_of
 from rag_sourcebias.measure.relevance import source_scores
 
 DEPTH, RELEVANT, ROUNDS = 100, 4, 3
@@ -56,8 +57,8 @@ class Lists:
 def ratios(n_queries: int, n_sources: int) -> dict[str, float]:
     """Return how many times as long pytrec_eval takes."""
     lists = Lists(n_queries, n_sources)
-    run, qrels = run_of(lists.run), Qrels.from_dict(lists.qrels)
-    tags = TagTable.from_sources(lists.tags)
+    (run,), qrels = runs_of(lists.run), Qrels.from_dict(lists.qrels)
+    tags = read_tags(lists.tags)
     evaluators = [pytrec_eval.RelevanceEvaluator(one, TREC) for one in lists.masked()]
     masked = lists.masked()
 
@@ -70,9 +71,9 @@ def ratios(n_queries: int, n_sources: int) -> dict[str, float]:
 
     def from_dicts() -> object:
         return source_scores(
-            run_of(lists.run),
+            *runs_of(lists.run),
             Qrels.from_dict(lists.qrels),
-            TagTable.from_sources(lists.tags),
+            read_tags(lists.tags),
             **OURS,
         )
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import refused, succeed, write_csv
+from run_files import write_run
 
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.intake.rankings import write_run
 from rag_sourcebias.observe.tags import open_tag_store
 from rag_sourcebias.retrieval.search import BM25Spec
 

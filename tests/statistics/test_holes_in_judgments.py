@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.infer.means import SkewCode
+from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig, SkewVerdict
 
@@ -43,7 +44,7 @@ def world(
         results[f"q{q}"] = dict(zip(names, scores.tolist(), strict=True))
         judged[f"q{q}"] = {names[i]: int(relevant[i]) for i in np.flatnonzero(pooled)}
     tags = {f"q{q}d{i}": str(SIDES[i]) for q in range(n) for i in range(N_DOCS)}
-    return Run.from_dict(results), Qrels.from_dict(judged), TagTable.from_sources(tags)
+    return Run.from_dict(results), Qrels.from_dict(judged), read_tags(tags)
 
 
 def verdicts(n: int, draws: int, **kind: float | int | None) -> list[SkewVerdict]:

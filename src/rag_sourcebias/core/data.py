@@ -202,23 +202,6 @@ class TagTable:
             confidences=np.array(confidences, dtype=np.float32) if confident else None,
         )
 
-    @classmethod
-    def from_sources(cls, sources: Mapping[str, str | None]) -> TagTable:
-        """Build a table from the source of each document, where nothing else is known of it."""
-        names, codes = _encode(sources.values())
-        if "" in names:
-            raise DataError("source tag is an empty string; use None for an unknown source")
-        unknown = np.full(len(codes), -1, np.int32)
-        return cls(
-            doc_ids=tuple(sources),
-            sources=names,
-            source_codes=codes,
-            pair_ids=(),
-            pair_codes=unknown,
-            styles=(),
-            style_codes=unknown,
-        )
-
     @cached_property
     def row_of(self) -> Mapping[str, int]:
         """Row number by document id."""

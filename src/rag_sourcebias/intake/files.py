@@ -214,6 +214,7 @@ def _limit(name: str, usual: float) -> float:
 
 
 _BLOCK = 1 << 16
+UNREADABLE = (EOFError, zlib.error, lzma.LZMAError, OSError)  # what packed data raise
 _END = re.compile(b"\n")
 # How packed files begin, by the ending that they usually have.
 _PACKED = {
@@ -327,33 +328,6 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
         yield from _decoded(file, stream, 1, blank=blank)
 
 
-def read_blocks(path: PathLike, size: int) -> Iterator[tuple[int, str]]:
-    """Stream a UTF-8 text file by some whole lines at a time, with the number of the first.
-
-    Parameters
-    ----------
-    path : path
-        As for :func:`read_lines`.
-    size : int
-        Bytes that are read together, at the least.
-
-    Raises
-    ------
-    DataError
-        As :func:`read_lines`.
-    """
-    number = 1
-    with open_bytes(Path(path), lines=True) as stream:
-        try:
-            while raw := stream.readlines(size):
-                yield number, b"".join(raw).decode("utf-8-sig" if number == 1 else "utf-8")
-                number += len(raw)
-        except (UnicodeDecodeError, EOFError, zlib.error, lzma.LZMAError, OSError):
-            for _ in read_lines(path):  # finds the line that is wrong
-                pass
-            raise
-
-
 def _decoded(
     file: Path, lines: Iterable[bytes], first_line: int, *, blank: bool
 ) -> Iterator[tuple[int, str]]:
@@ -369,7 +343,7 @@ def _decoded(
             f"{file}:{number}: expected UTF-8 text (byte 0x{raw[error.start]:02x} at position "
             f"{error.start + 1})"
         ) from error
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+    except UNREADABLE as error:
         raise DataError(f"{file}:{number + 1}: cannot be read further: {error}") from error
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -20,16 +18,15 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import BoolArray, CodeArray, FloatArray, IntArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.intake.files import (
+    UNREADABLE,
     PathLike,
     fields_of,
     open_bytes,
-    read_blocks,
     read_jsonl,
     read_lines,
     read_text,
     sound,
     tells_number,
-    write_atomic,
 )
 from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, name_of
 from rag_sourcebias.intake.results import id_in, is_number, listed, row_of, scores_in
@@ -217,7 +214,13 @@ def read_run(path: PathLike, *, name: str | None = None) -> Run:
     DataError
         As :func:`read_runs`, and if the file holds several systems.
     """
-    return _single(read_runs(path, name=name), path)
+    runs = read_runs(path, name=name)
+    if len(runs) > 1:
+        raise DataError(
+            f"{path} holds {len(runs)} systems, {', '.join(run.name for run in runs)}; give a "
+            "file for each here"
+        )
+    return runs[0]
 
 
 def read_systems(paths: Sequence[PathLike], *, names: Sequence[str] = ()) -> list[Run]:
@@ -330,7 +333,6 @@ _TREC = {
 }
 _NUMBER_AT = {6: 4, 3: 2}  # the column by which lines are told from others
 _BLOCK = 8_192  # bytes that are taken apart together: their parts stay in a processor's cache
-_END = "\0"  # stands for the end of a line there
 
 
 class _Names:
@@ -350,67 +352,76 @@ class _Names:
 
 def _read_trec(path: PathLike, width: int) -> Entries:
     roles = _TREC[width]
+    try:
+        entries = _of_blocks(path, roles)
+    except (ValueError, *UNREADABLE):
+        _refuse_line(path, roles)
+        raise
+    if width == 3:
+        _require_ranks(entries, path)
+    elif not all(map(str.isprintable, entries.systems[0])):
+        _refuse_line(path, roles)
+    return entries
+
+
+def _of_blocks(path: PathLike, roles: Sequence[str]) -> Entries:
+    """Read lines of so many fields; a ValueError where one has others, or no number."""
     names = {role: _Names() for role in ("query_id", "doc_id", "tag") if role in roles}
-    role = roles[_NUMBER_AT[width]]
-    numbers: list[FloatArray] = []
-    ranks: list[FloatArray] | None = []
-    for line, text in read_blocks(path, _BLOCK):
-        cells = dict(zip(roles, _cells(path, line, text, roles), strict=True))
-        for kind, column in names.items():
-            column.add(cells[kind])
-        numbers.append(_numbers_of(cells[role], role, path, line))
-        if ranks is not None:
-            try:
-                ranks.append(np.fromiter(map(float, cells["rank"]), np.float64))
-            except ValueError:
-                ranks = None  # trec_eval does not read this column, and it may hold anything
-    entries = Entries(
+    numbers: dict[str, list[FloatArray]] = {role: [] for role in ("rank", "score") if role in roles}
+    with open_bytes(Path(path), lines=True) as stream:
+        while block := stream.readlines(_BLOCK):
+            text = b"".join(block).decode("utf-8-sig")
+            rows = list(filter(None, map(fields_of, text.split("\n"))))
+            if not rows:
+                continue
+            cells = dict(zip(roles, zip(*rows, strict=True), strict=True))
+            for role, column in names.items():
+                column.add(cells[role])
+            for role, parts in numbers.items():
+                parts.append(_floats(cells[role], or_nan=role == "rank" and "score" in roles))
+    values = {role: np.concatenate(parts) for role, parts in numbers.items()}
+    ranks = values["rank"]
+    return Entries(
         where=os.fspath(path),
         queries=names["query_id"].column,
         docs=names["doc_id"].column,
-        ranks=None if ranks is None else np.concatenate(ranks),
+        ranks=None if np.isnan(ranks).any() else ranks,
+        scores=values.get("score"),
+        systems=names["tag"].column if "tag" in names else ((), np.empty(0, np.int32)),
     )
-    if "tag" not in names:
-        _require_ranks(entries, path)
-        return entries
-    systems = names["tag"].column
-    for tag in systems[0]:
-        if not tag.isprintable():
-            require_name(tag, "run name", _place(path, tag))
-    return replace(entries, scores=np.concatenate(numbers), systems=systems)
 
 
-def _cells(path: PathLike, number: int, text: str, roles: Sequence[str]) -> list[list[str]]:
-    """Return the columns of some lines, of which the first has that number."""
-    width = len(roles)
-    ended = text.removesuffix("\n").replace("\n", f" {_END} ") + f" {_END}"
-    cells = ended.split() if text.isascii() else fields_of(ended)
-    if len(cells) % (width + 1) or set(cells[width :: width + 1]) != {_END}:
-        cells = []
-        for at, line in enumerate(text.split("\n"), number):
-            fields = fields_of(line)
-            if fields and len(fields) != width:
-                raise DataError(
-                    f"{path}:{at}: expected {width} columns ({' '.join(roles)}), found "
-                    f"{len(fields)}: {line[:80]!r}"
-                )
-            cells += [*fields, _END] if fields else []
-    return [cells[column :: width + 1] for column in range(width)]
+def _floats(cells: Sequence[str], *, or_nan: bool) -> FloatArray:
+    """Return cells as finite numbers; NaN where they are none and nobody reads them.
 
-
-def _numbers_of(cells: Sequence[str], role: str, path: PathLike, number: int) -> FloatArray:
-    with suppress(ValueError):
+    trec_eval does not read the ranks beside scores, and their column may hold anything.
+    """
+    try:
         numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-        if np.isfinite(numbers).all():
-            return numbers
-    wrong = next(cell for cell in cells if not tells_number(cell))
-    raise DataError(f"{_place(path, wrong, number)}: {role} {wrong!r} is not a finite number")
+    except ValueError:
+        if or_nan:
+            return np.full(len(cells), np.nan)
+        raise
+    if not or_nan and not np.isfinite(numbers).all():
+        raise ValueError("a number is not finite")
+    return numbers
 
 
-def _place(path: PathLike, field: str, first: int = 1) -> str:
-    """Name file and line of the first field of that text, from some line on."""
-    lines = (at for at, line in read_lines(path) if at >= first and field in fields_of(line))
-    return f"{path}:{next(lines)}"
+def _refuse_line(path: PathLike, roles: Sequence[str]) -> None:
+    """Raise for the first line that is wrong."""
+    at = _NUMBER_AT[len(roles)]
+    for number, line in read_lines(path):
+        fields = fields_of(line)
+        place = f"{path}:{number}"
+        if fields and len(fields) != len(roles):
+            raise DataError(
+                f"{place}: expected {len(roles)} columns ({' '.join(roles)}), found "
+                f"{len(fields)}: {line[:80]!r}"
+            )
+        if fields and not tells_number(fields[at]):
+            raise DataError(f"{place}: {roles[at]} {fields[at]!r} is not a finite number")
+        if fields and roles[-1] == "tag":
+            require_name(fields[-1], "run name", place)
 
 
 def _require_ranks(entries: Entries, path: PathLike) -> None:
@@ -422,47 +433,6 @@ def _require_ranks(entries: Entries, path: PathLike) -> None:
             f"{path}: the third column holds no ranks: in some query two documents have the same, "
             "or it is no whole number; put a header above scores (query_id, doc_id, score)"
         )
-
-
-def write_run(run: Run, path: PathLike) -> None:
-    """Write a run in TREC format, compressed if the name ends in ``.gz``.
-
-    A run without scores gets ``n, n − 1, …, 1`` so that any reader restores its order. White space
-    in the run's name becomes ``_``.
-
-    Raises
-    ------
-    DataError
-        If an id holds white space or a score is infinite: the format cannot carry them.
-    """
-    for kind, ids in (("query", run.query_ids), ("document", run.doc_ids)):
-        bad = next((i for i in ids if fields_of(i) != [i]), None)
-        if bad is not None:
-            raise DataError(
-                f"{kind} id {bad!r} cannot be written to a TREC run: an id may not be empty or "
-                "hold white space"
-            )
-    if run.scores is not None:
-        if not np.isfinite(run.scores).all():
-            raise DataError(f"run {run.name!r} has infinite scores; expected finite numbers")
-        rises = _queries_with(run, np.greater)
-        if rises.any():
-            logging.getLogger("rag_sourcebias.intake").warning(
-                "run %r is not ordered by score in %d queries: tools that sort by score will read "
-                "another ranking from %s",
-                run.name,
-                int(rises.sum()),
-                path,
-            )
-    write_atomic(path, _run_lines(run))
-
-
-def _run_lines(run: Run) -> Iterator[str]:
-    tag = "_".join(fields_of(run.name)) or "run"
-    for ranked in run:
-        scores = range(len(ranked), 0, -1) if ranked.scores is None else ranked.scores.astype(str)
-        for rank, (doc_id, score) in enumerate(zip(ranked.doc_ids, scores, strict=True), start=1):
-            yield f"{ranked.query_id} Q0 {doc_id} {rank} {score} {tag}\n"
 
 
 # Whatever was handed over.
@@ -490,21 +460,6 @@ def runs_of(value: Any, *, name: str | None = None) -> list[Run]:  # noqa: ANN40
     if isinstance(value, str | os.PathLike):
         return read_runs(value, name=name)
     return _runs_in(value, "results", name=name, otherwise="results")
-
-
-def run_of(value: Any, *, name: str | None = None) -> Run:  # noqa: ANN401
-    """Return the one run that a value stands for; see :func:`runs_of`."""
-    return _single(runs_of(value, name=name), value)
-
-
-def _single(runs: Sequence[Run], value: object) -> Run:
-    if len(runs) > 1:
-        where = str(value) if isinstance(value, str | os.PathLike) else "results"
-        raise DataError(
-            f"{where} holds {len(runs)} systems, {', '.join(run.name for run in runs)}; give a "
-            "file for each here"
-        )
-    return runs[0]
 
 
 def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> list[Run]:  # noqa: ANN401

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.measure.relevance import (
     Retrieved,
     Ties,
@@ -33,7 +34,7 @@ def random_world(seed: int, n_docs: int = 130) -> tuple[Run, Qrels, TagTable]:
         query: {d: int(rng.integers(0, 3)) for d in rng.permutation(docs)[:40]}
         for query in [*results, "q-without-results"]
     }
-    tags = TagTable.from_sources({d: (*SOURCES, None)[int(rng.integers(0, 3))] for d in docs})
+    tags = read_tags({d: (*SOURCES, None)[int(rng.integers(0, 3))] for d in docs})
     return Run.from_dict(results), Qrels.from_dict(judged), tags
 
 
@@ -70,7 +71,7 @@ def test_what_was_judged_is_found(seed: int) -> None:
 
 def test_a_source_that_is_not_on_the_first_ranks_has_no_share() -> None:
     run = Run.from_dict({"q": {"h": 2.0, "l": 1.0}})
-    tags = TagTable.from_sources({"h": "human", "l": "llm:x"})
+    tags = read_tags({"h": "human", "l": "llm:x"})
     found = Retrieved.of(run, Qrels.from_dict({"q": {"h": 0}}), tags)
     assert found.share_judged(tags.sources.index("llm:x"), 1) is None
     assert found.share_judged(tags.sources.index("llm:x"), 2) == 0.0
@@ -119,7 +120,7 @@ def test_parts_of_queries_draw_from_their_own_judgments() -> None:
 def test_grades_are_drawn_as_often_as_they_are_judged() -> None:
     # 400 queries with one document each on rank 1; a quarter of the judged ones is relevant
     run = Run.from_dict({f"q{i}": {f"d{i}": 1.0} for i in range(400)})
-    tags = TagTable.from_sources({f"d{i}": "human" for i in range(400)})
+    tags = read_tags({f"d{i}": "human" for i in range(400)})
     qrels = Qrels.from_dict({f"q{i}": {f"d{i}": int(i % 4 == 0)} for i in range(200)} | {
         f"q{i}": {"other": 0} for i in range(200, 400)
     })  # fmt: skip
@@ -139,7 +140,7 @@ def test_grades_are_drawn_as_often_as_they_are_judged() -> None:
 def test_bins_without_judgments_take_the_nearest_above() -> None:
     docs = {f"d{i:02}": float(-i) for i in range(30)}
     run = Run.from_dict({"q": docs})
-    tags = TagTable.from_sources(dict.fromkeys(docs, "human"))
+    tags = read_tags(dict.fromkeys(docs, "human"))
     qrels = Qrels.from_dict({"q": {"d00": 2, "d25": 0}})
     retrieved = Retrieved.of(run, qrels, tags)
     grades = filled(retrieved, np.random.default_rng(0))
@@ -152,7 +153,7 @@ def test_bins_without_judgments_take_the_nearest_above() -> None:
 
 def test_nothing_is_known_of_a_source_of_which_nothing_was_judged() -> None:
     run = Run.from_dict({"q": {"h": 2.0, "l": 1.0}})
-    tags = TagTable.from_sources({"h": "human", "l": "llm:x"})
+    tags = read_tags({"h": "human", "l": "llm:x"})
     qrels = Qrels.from_dict({"q": {"h": 1, "x": 0}})
     assert filled(Retrieved.of(run, qrels, tags), np.random.default_rng(0)) is None
 

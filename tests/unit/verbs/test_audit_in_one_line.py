@@ -18,11 +18,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from run_files import write_run
 
 import rag_sourcebias as rsb
 from rag_sourcebias.core.data import Query
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.rankings import write_run
 from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.retrieval.findings import RetrievalCode
 
