@@ -465,35 +465,26 @@ def runs_of(value: Any, *, name: str | None = None) -> list[Run]:  # noqa: ANN40
 def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> list[Run]:  # noqa: ANN401
     if _is_of_ranx(value):
         name, value = name or value.name, value.to_dict()
-    entries = None
     if is_frame(value) or _is_rows(value):
-        table = value if is_frame(value) else list(map(row_of, value))
-        columns = columns_of(table, where)
+        columns = columns_of(value if is_frame(value) else list(map(row_of, value)), where)
         lists = _by_query(columns)
         if lists is None:
-            entries = _of_table(table_of(columns, where, _chosen(where)))
-        else:
-            entries = _of_lists(lists, where)
-    elif isinstance(value, Mapping):
-        rows = list(value.values())
-        if _are_scored(rows):
-            parts = [(row, row.values()) for row in rows]
-            entries = entries_of(where, list(value), parts, ordered=False)
-        elif all(map(_is_ranking, rows)) or not all(map(is_results, rows)):
-            entries = _of_lists(value, where)
-        else:
-            return [
-                run
-                for system, one in value.items()
-                for run in _runs_in(one, f"{where}, {system}", name=str(system), otherwise="")
-            ]
-    if entries is not None:
-        return entries.runs(name, otherwise=otherwise)
-    raise DataError(
-        f"{where}: {a(value)} is no ranking; expected {{query: {{document: score}}}}, "
-        "{query: [documents]}, {query: [(document, score)]}, or rows with query_id, doc_id and "
-        "score"
-    )
+            table = table_of(columns, where, _chosen(where))
+            return _of_table(table).runs(name, otherwise=otherwise)
+        return _of_lists(lists, where).runs(name, otherwise=otherwise)
+    if not isinstance(value, Mapping):
+        raise DataError(
+            f"{where}: {a(value)} is no ranking; expected {{query: {{document: score}}}}, "
+            "{query: [documents]}, {query: [(document, score)]}, or rows with query_id, doc_id and "
+            "score"
+        )
+    if all(map(_is_ranking, value.values())) or not all(map(is_results, value.values())):
+        return _of_lists(value, where).runs(name, otherwise=otherwise)
+    return [
+        run
+        for system, one in value.items()
+        for run in _runs_in(one, f"{where}, {system}", name=str(system), otherwise="")
+    ]
 
 
 def _is_rows(value: object) -> bool:
@@ -517,20 +508,17 @@ def is_results(value: object) -> bool:
         return is_path(value) and Path(value).is_file()
     if not isinstance(value, Mapping) or not value:
         return False
-    return _are_scored(value.values()) or all(map(_is_ranking, value.values()))
+    return all(map(_is_ranking, value.values()))
 
 
 def _is_ranking(row: object) -> bool:
-    if _are_scored([row]):
+    if _is_scored(row):
         return True
     try:
         documents = listed(row)
     except DataError:
         return True  # to be refused with the reason
-    return isinstance(documents, list | tuple) and all(
-        isinstance(one, str | int | np.integer) or _is_pair(one) or id_in(row_of(one)) is not None
-        for one in documents
-    )
+    return isinstance(documents, list | tuple)
 
 
 # Lists and dictionaries by query.
@@ -577,26 +565,20 @@ def entries_of(
 
 def _of_lists(lists: Mapping[Any, Any], where: str) -> Entries:
     parts = [_ranking(row, f"{where}, query {query!r}") for query, row in lists.items()]
-    ordered = not any(_are_scored([row]) for row in lists.values())
+    ordered = not any(map(_is_scored, lists.values()))
     return entries_of(where, list(lists), parts, ordered=ordered)
 
 
-def _are_scored(rows: Iterable[Any]) -> bool:
-    """Whether rankings are ``{document: score}``, in which the order is no evidence."""
-    if not all(isinstance(row, Mapping) for row in rows):
-        return False
+def _is_scored(row: object) -> bool:
+    """Whether a ranking is ``{document: score}``, in which the order is no evidence."""
     # a line for each score takes as long as all the rest
-    kinds = set(map(type, chain.from_iterable(row.values() for row in rows)))
+    kinds = set(map(type, row.values())) if isinstance(row, Mapping) else {str}
     return all(issubclass(kind, int | float | np.number) for kind in kinds)
-
-
-def _is_pair(document: object) -> bool:
-    return isinstance(document, tuple | list) and len(document) == 2
 
 
 def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | None]:  # noqa: ANN401
     """Return ids and scores of one query, in the order given."""
-    if _are_scored([row]):
+    if _is_scored(row):
         return row, row.values()
     try:
         documents = listed(row)
@@ -606,7 +588,7 @@ def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | N
         raise DataError(f"{where}: {a(row)} is no ranking; expected documents, best first")
     documents = list(documents)
     scores: Sequence[Any] | None = None
-    if documents and all(map(_is_pair, documents)):
+    if documents and all(isinstance(one, tuple | list) and len(one) == 2 for one in documents):
         documents, scores = map(list, zip(*documents, strict=True))
     if all(isinstance(one, str | int | float | np.number) for one in documents):
         return documents, scores
@@ -673,11 +655,11 @@ def _of_table(table: Table) -> Entries:
     column = {role: str(name) for role, name in table.roles.items() if name is not None}
     docs = names_of(table, column["ranked"], role="document id")
     queries = names_of(table, column["ranked_query"], role="query id")
-    values = {
-        role: _numbers_in(table, column[role], role, docs)
-        for role in ("rank", "score", "distance")
-        if role in column
-    }
+    values: dict[str, FloatArray] = {}
+    for role in ("rank", "score", "distance"):
+        if role in column:
+            values[role] = numbers_of(table, column[role], role=role)
+            table.refuse(np.isnan(values[role]), column[role], f"is no {role}; each row needs one")
     if "distance" in values:
         values.setdefault("score", -values["distance"])
     entries = Entries(
@@ -691,12 +673,3 @@ def _of_table(table: Table) -> Entries:
         return entries
     systems = names_of(table, column["ranker"], role="system", shown=True)
     return replace(entries, systems=coded(systems))
-
-
-def _numbers_in(table: Table, column: str, role: str, docs: list[str]) -> FloatArray:
-    numbers = numbers_of(table, column, role=role)
-    lacking = np.flatnonzero(np.isnan(numbers))
-    if len(lacking):
-        row = int(lacking[0])
-        raise DataError(f"{table.where(row)}: document {docs[row]!r} has no {role} ({column!r})")
-    return numbers
