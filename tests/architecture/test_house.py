@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20561,
-    "intake": 23649,
+    "intake": 23623,
     "judged": 33480,
     "llm": 4069,
     "measure": 7146,

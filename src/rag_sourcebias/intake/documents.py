@@ -24,6 +24,7 @@ from rag_sourcebias.intake.tables import (
     find_column,
     find_columns,
     names_of,
+    read_fields,
     read_table,
     require_once,
     table_name,
@@ -413,7 +414,7 @@ def read_queries(queries: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever 
 
 
 def _without_header(source: Any, role: str) -> Any:  # noqa: ANN401
-    """Return id and text of two columns whose first line names neither; else what was given."""
+    """Return two columns whose first line names neither as a table; else what was given."""
     if not isinstance(source, str | os.PathLike):
         return source
     if not os.fspath(source).removesuffix(".gz").endswith((".tsv", ".txt")):
@@ -422,13 +423,5 @@ def _without_header(source: Any, role: str) -> Any:  # noqa: ANN401
     named = find_column(first, role) or find_column(first, "text")
     if len(first) != 2 or named is not None:
         return source
-    texts: dict[str, str] = {}
-    for number, line in read_lines(source):
-        name, tab, text = line.partition("\t")
-        if not tab or not name.strip() or name.strip() in texts:
-            raise DataError(
-                f"{os.fspath(source)}:{number}: expected an id that occurs once, a tab and a text, "
-                f"found {line[:80]!r}"
-            )
-        texts[name.strip()] = text
-    return texts
+    columns = {role: f"{role}_id", "text": "text"}
+    return read_fields(source, columns, lambda line: line.split("\t", 1))

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from rag_sourcebias.intake.tables import (
     Table,
     find_column,
     names_of,
+    read_fields,
     read_table,
     table_name,
 )
@@ -57,13 +57,10 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     table = _of_lines(judgments)
     if table is None:
         table = read_table(_as_columns(judgments), _chosen(table_name(judgments)))
-        queries, docs = (
-            names_of(table, str(table.roles[role]), role=f"{role} id")
-            for role in ("query", "document")
-        )
-        cells = table.columns.get(str(table.roles["grade"]), [1] * len(table))
-    else:
-        queries, docs, cells = table.columns.values()
+    queries, docs = (
+        names_of(table, str(table.roles[role]), role=f"{role} id") for role in ("query", "document")
+    )
+    cells = table.columns.get(str(table.roles["grade"]), [1] * len(table))
     texts = list(map(str, cells))
     grade_of = {text: _whole(text, scale) for text in set(texts)}
     if None in grade_of.values():
@@ -151,34 +148,19 @@ def _of_lines(judgments: Any) -> Table | None:  # noqa: ANN401
     if path.endswith((".parquet", ".pq")):
         return None
     first = next(read_lines(path), (0, ""))[1]
+    if not first:
+        return None
     fields = _judgment(first)
-    judged = bool(fields) and tells_number(fields[-1])  # a query may be called like a header
+    judged = tells_number(fields[-1])  # a query may be called like a header
     headed = not judged and find_column(fields, "query") is not None
     if not judged and (first.startswith(("{", "[")) or (headed and re.search("[\t,;]", first))):
         return None
-    width = 3 if len(fields) == 3 else 4
-    queries, docs, grades, lines = [], [], [], []
-    for number, line in islice(read_lines(path), headed, None):
-        fields = _judgment(line)
-        if len(fields) != width:
-            expected = (
-                "query-id corpus-id score" if width == 3 else "query_id iteration doc_id grade"
-            )
-            raise DataError(
-                f"{path}:{number}: expected {width} columns ({expected}), "
-                f"found {len(fields)}: {line[:80]!r}"
-            )
-        lines.append(number)
-        queries.append(fields[0])
-        docs.append(fields[-2])
-        grades.append(fields[-1])
-    if not lines:
-        raise DataError(
-            f"{path} holds no judgments; expected lines 'query_id iteration doc_id grade' or "
-            "'query-id corpus-id score'"
-        )
-    columns = {"query": queries, "document": docs, "grade": grades}
-    return Table(path=path, names=tuple(columns), lines=lines, columns=columns)
+    columns = _BEIR if len(fields) == len(_BEIR) else _TREC
+    return read_fields(path, columns, _judgment, n_headers=int(headed))
+
+
+_BEIR = {"query": "query-id", "document": "corpus-id", "grade": "score"}
+_TREC = {"query": "query_id", "": "iteration", "document": "doc_id", "grade": "grade"}
 
 
 def _judgment(line: str) -> list[str]:

@@ -301,6 +301,45 @@ def read_table(
     return Table(path=name, names=names, lines=lines, columns=read, roles=roles)
 
 
+def read_fields(
+    path: PathLike,
+    columns: Mapping[str, str],
+    split: Callable[[str], list[str]],
+    *,
+    n_headers: int = 0,
+) -> Table:
+    """Read lines of some fields, which no header names.
+
+    Parameters
+    ----------
+    columns : mapping of str to str
+        What each field is called, by what it is for.
+    split : callable
+        Takes a line apart.
+    n_headers : int
+        Lines at the start that are left out.
+
+    Raises
+    ------
+    DataError
+        If a line has another number of fields.
+    """
+    names = tuple(columns.values())
+    lines: list[int] = []
+    rows: list[list[str]] = []
+    for number, line in islice(read_lines(path), n_headers, None):
+        fields = split(line)
+        if len(fields) != len(names):
+            raise DataError(
+                f"{path}:{number}: expected {len(names)} columns ({' '.join(names)}), found "
+                f"{len(fields)}: {line[:80]!r}"
+            )
+        lines.append(number)
+        rows.append(fields)
+    cells = dict(zip(names, map(list, zip(*rows, strict=True)), strict=False))
+    return Table(path=os.fspath(path), names=names, lines=lines, columns=cells, roles=columns)
+
+
 def table_name(source: Any) -> str:  # noqa: ANN401
     """Return what a table is called in messages."""
     if isinstance(source, Table):

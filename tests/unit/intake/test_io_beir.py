@@ -189,7 +189,7 @@ def test_judgments_that_fit_nothing_are_an_error(tmp_path):
         ("queries.jsonl", "", r"queries\.jsonl is empty"),
         ("queries.jsonl", jsonl([QUERIES[0]] * 2), r"queries\.jsonl:2: .*'q2' .*jsonl:1 "),
         ("queries.jsonl", jsonl([{"_id": "q1"}]), r"queries\.jsonl: no column .* as text"),
-        ("qrels/test.tsv", "", r"test\.tsv holds no judgments"),
+        ("qrels/test.tsv", "", r"test\.tsv is empty"),
         ("corpus/llm:llama-2-7b-chat-tmp0.2.jsonl", jsonl(LLM), r"both hold source 'llm:llama"),
         ("corpus.jsonl", jsonl(HUMAN), r"holds corpus\.jsonl, corpus.*; expected one"),
     ],
