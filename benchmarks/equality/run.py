@@ -40,15 +40,16 @@ DATA = os.environ.get("RAG_SOURCEBIAS_DATA", "nowhere")
 #: Too common to tell that a number reappeared.
 TRIVIAL = {0.0, 1.0, 0.5, 0.95, 0.05, 5.0}
 RELATIVE = 1e-12
-_CALIBRATION = "bins of a calibration and Murphy's parts of its score are left out"
+_ENDS = "r and kappa have jackknife intervals on Fisher's scale"
 _JUDGE = {
-    "kappa_linear": "kappa is left, unweighted and quadratic",
-    "alpha_interval": "alpha is left, ordinal",
-    "tilt_p_value": "drift is told by the mean error",
     **dict.fromkeys(
-        ("reliability", "resolution", "uncertainty", "within_bins", "bins", "gain_bins"),
-        _CALIBRATION,
+        ("kappa", "kappa_linear", "kappa_quadratic", "alpha_interval", "alpha_ordinal"),
+        "one kappa is left, with quadratic weights",
     ),
+    **dict.fromkeys(("spearman", "kendall", "auc"), "of forms of correlation, Pearson's is left"),
+    **dict.fromkeys(("pearson.lower", "pearson.upper"), _ENDS),
+    "tilt_p_value": "drift is told by the mean error",
+    "calibration": "of a calibration, shares of grades and the slope are left",
 }
 EVERYTHING = "everything"
 _FORM = dict.fromkeys(

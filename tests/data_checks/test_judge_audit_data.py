@@ -86,13 +86,11 @@ def test_a_graded_judge_over_rates_and_not_every_system_alike(root):
             groups=groups,
             clusters=[r["year"] + r["qid"] for r in rows],
         ),
-        resamples=200,
     )
     assert (audit.n, audit.n_clusters) == (20_646, 97)
     assert audit.pearson.estimate == pytest.approx(0.586, abs=1e-3)
     assert audit.bias.estimate == pytest.approx(0.2442, abs=1e-4)
-    assert audit.agreement.kappa.estimate == pytest.approx(0.3367, abs=1e-4)
-    assert audit.agreement.kappa_quadratic.estimate == pytest.approx(0.5673, abs=1e-4)
+    assert audit.agreement.kappa.estimate == pytest.approx(0.5673, abs=1e-4)
     bias = {g.group: g.bias.estimate for g in audit.groups}
     assert bias == pytest.approx(
         {"BM25": 0.487, "both": 0.424, "neither": 0.224, "neural": 0.401}, abs=1e-3
@@ -101,7 +99,6 @@ def test_a_graded_judge_over_rates_and_not_every_system_alike(root):
     # items of a query are not independent: ignoring that gives an interval four times too narrow
     alone = audit_judge(
         judged_items([float(r["human"]) for r in rows], [float(r["umbrela_gpt4"]) for r in rows]),
-        resamples=10,
     )
     assert audit.bias.half_width > 4 * alone.bias.half_width
 
@@ -129,7 +126,6 @@ def test_a_lexical_judge_under_rates_long_answers(root, name, n, bias, fid, newb
             groups=[r[1] for r in rows],
             clusters=[r[0] for r in rows],
         ),
-        resamples=100,
     )
     assert audit.n == n
     assert audit.bias.estimate == pytest.approx(bias, abs=1e-3)
@@ -176,7 +172,6 @@ def test_gpt4_verdicts_by_system(root):
             groups=[system for _, system in rows],
             clusters=[key[0] for key, _ in rows],
         ),
-        resamples=200,
     )
     assert len(audit.groups) == 12
     assert audit.n_clusters == 301
@@ -215,9 +210,7 @@ def test_an_llm_judge_prefers_llm_texts(root):
     assert gold.mean() == pytest.approx(0.666, abs=5e-4)
     assert np.mean(sum(verdicts.values(), [])) == pytest.approx(0.915, abs=5e-4)  # noqa: RUF017
     # on the 442 pairs both judged: .638 against .895, and hardly any relation between the two
-    audit = audit_judge(
-        judged_items(gold, judge, clusters=[r["query_id"] for r in crowd]), resamples=300
-    )
+    audit = audit_judge(judged_items(gold, judge, clusters=[r["query_id"] for r in crowd]))
     assert (audit.n, audit.n_judge_missing) == (442, 364)
     assert audit.bias.estimate == pytest.approx(0.257, abs=1e-3)
     assert audit.bias.lower > 0.15
@@ -226,13 +219,13 @@ def test_an_llm_judge_prefers_llm_texts(root):
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "slope", "skill"),
+    ("name", "error", "slope"),
     [
-        ("dl19_dl20_bm25_umbrela3votes", 0.9565, 0.663, 0.033),
-        ("dl20_bm25_promptdist", 1.219, 0.884, -0.471),
+        ("dl19_dl20_bm25_umbrela3votes", 0.9565, 0.663),
+        ("dl20_bm25_promptdist", 1.219, 0.884),
     ],
 )
-def test_votes_are_over_confident_distributions(root, name, error, slope, skill):
+def test_votes_are_over_confident_distributions(root, name, error, slope):
     path = root / "interval_labels" / f"{name}.npz"
     with path.with_suffix(".ids.tsv").open(encoding="utf-8") as lines:
         queries = [row["qid"] for row in csv.DictReader(lines, delimiter="\t")]
@@ -242,8 +235,6 @@ def test_votes_are_over_confident_distributions(root, name, error, slope, skill)
     assert found.gain_error.estimate == pytest.approx(error, abs=1e-3)
     assert found.gain_error.lower > 0
     assert found.gain_slope == pytest.approx(slope, abs=1e-3)
-    assert found.rps_skill == pytest.approx(skill, abs=1e-3)
-    assert all(g.ece > 2 * g.ece_if_calibrated for g in found.grades)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_audit_prints_findings_and_anchors_tell_drift(tmp_path: Path) -> None:
     rows = [(f"i{k}", int(k % 3 > 0), (k % 3 > 0) * 0.8 + k % 7 * 0.02) for k in range(60)]
     write_csv(tmp_path / "items.csv", ("id", "human", "judge"), rows)
     text = succeed("judge", "audit", "items.csv", "--output", "anchors.json", cwd=tmp_path)
-    for word in ("60 labelled items", "Pearson", "Spearman", "judge − human", "calibration"):
+    for word in ("labelled items: 60", "Pearson", "κ", "judge − human", "calibration"):
         assert word in text
     found = json.loads(succeed("judge", "audit", "items.csv", "--json", "-", cwd=tmp_path))
     assert found["n"] == 60

@@ -52,10 +52,7 @@ class InferCode(Code, home="infer"):
     DIFFERENCES = "simultaneous differences, regression on the judge"
     UNPAIRED = "unpaired difference, {method}"
     JUDGED_DELTA = "Relative Δ (Fieller), regression on the judge"
-    FISHER_BOOTSTRAP = "{statistic}, cluster bootstrap of Fisher's z"
-    FISHER_INFLUENCE = "{statistic}, influence values"
-    AGREEMENT = "{statistic}, cluster bootstrap"
-    AUC = "AUC, DeLong placements on the logit scale"
+    FISHER = "{statistic}, jackknife over clusters on Fisher's scale"
     SLOPE = "slope at equal human value, jackknife over clusters"
 
     # What must hold for the stated confidence.

@@ -610,7 +610,7 @@ def grade_audits(
         clusters=tuple(map(str, queries)),
     )
     try:
-        audit = audit_judge(pairs, confidence_level=config.confidence_level, rng=config.seed)
+        audit = audit_judge(pairs, confidence_level=config.confidence_level)
     except InsufficientDataError:
         return {}
     calibration = calibration_of(
@@ -618,7 +618,6 @@ def grade_audits(
         truth.probs[shared],
         clusters=queries,
         confidence_level=config.confidence_level,
-        rng=config.seed,
     )
     return {"grades": replace(audit, calibration=calibration)}
 
@@ -783,9 +782,7 @@ def _clusters(items: JudgedItems) -> LabelledClusters | None:
 
 def _audits(items: JudgedItems, measure: str, config: JudgedConfig) -> dict[str, JudgeAudit]:
     try:
-        return {
-            measure: audit_judge(items, confidence_level=config.confidence_level, rng=config.seed)
-        }
+        return {measure: audit_judge(items, confidence_level=config.confidence_level)}
     except InsufficientDataError:
         return {}
 

@@ -1157,7 +1157,6 @@ def audit(
         typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
     ] = None,
     confidence_level: ConfidenceLevel = 0.95,
-    seed: Seed = 0,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -1215,7 +1214,7 @@ def audit(
     bias = BiasColumns(judge_name=judge_name, length=lengths, swapped=again)
     if judge_name is not None and items.groups is None:
         raise DataError("--judge-name is held against groups; name their column with --group")
-    found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
+    found = audit_judge(items, bias=bias, confidence_level=confidence_level)
     if json not in (None, "-"):
         write_atomic(json, json_text(found.to_dict()))
     if output is not None:
@@ -1224,7 +1223,7 @@ def audit(
     if json == "-":
         print_json(found.to_dict())
     else:
-        say("\n".join((*map(str, items.notes), *found.lines())))
+        say("\n".join((*map(str, items.notes), str(found))))
 
 
 def _drift(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,7 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, SettingError, check_level, require_at_least
 from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.infer.samples import Drawn
+from rag_sourcebias.report.legacy import estimate, p_clause
 
 # The parts of a judged evaluation: means, comparisons, single queries.
 
@@ -224,21 +225,12 @@ class GradeCalibration:
         Mean probability the judge gives, and share people give.
     difference : Interval or None
         Predicted − observed share.
-    ece : float
-        Expected calibration error over bins of about equal size, in [0, 1].
-    ece_if_calibrated : float
-        Mean of the same where labels are drawn from the judge's own probabilities: the part of
-        ``ece`` that is only noise.
-    brier : float
     """
 
     grade: int
     predicted_share: float
     observed_share: float
     difference: Interval | None
-    ece: float
-    ece_if_calibrated: float
-    brier: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,12 +242,6 @@ class LabelCalibration(Stored):
     n : int
         Pairs judged by both.
     grades : tuple of GradeCalibration
-    brier : float
-        Σ over grades of the squared error, in [0, 2]; the sum of the grades' ``brier``.
-    rps : float
-        Ranked probability score over the L − 1 cumulative shares, divided by L − 1, in [0, 1].
-    rps_of_shares : float
-        The same for a judge that always answers with the observed shares.
     gain_error : Interval or None
         Predicted − observed mean gain.
     gain_slope : float or None
@@ -265,44 +251,18 @@ class LabelCalibration(Stored):
 
     n: int
     grades: tuple[GradeCalibration, ...]
-    brier: float
-    rps: float
-    rps_of_shares: float
     gain_error: Interval | None
     gain_slope: float | None
 
-    @property
-    def rps_skill(self) -> float:
-        """1 − rps / rps_of_shares: 0 is no better than the observed shares, 1 is perfect."""
-        return 1 - self.rps / self.rps_of_shares if self.rps_of_shares > 0 else 0.0
-
-    @property
-    def ece(self) -> float:
-        """Mean of the grades' expected calibration errors."""
-        return sum(g.ece for g in self.grades) / len(self.grades)
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self) -> list[str]:
-        """Say what was found, one finding a line."""
-        lines = [
-            f"label distributions of {self.n} items: ranked probability skill "
-            f"{self.rps_skill:.3f} (0: no better than the observed shares)"
-        ]
-        if self.gain_error is not None:
-            lines.append(f"predicted − observed mean gain {self.gain_error}")
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Return what was found, and its value."""
+        for grade in self.grades:
+            shares = f"{grade.predicted_share:.1%} against {grade.observed_share:.1%}"
+            difference = estimate(grade.difference, scale=100, signed=True)
+            yield f"grade {grade.grade}, judge against people", f"{shares}, points {difference}"
+        yield "gain, judge − people", estimate(self.gain_error, digits=2)
         if self.gain_slope is not None:
-            lines.append(
-                f"slope of observed on predicted gain {self.gain_slope:.3f} (1: calibrated)"
-            )
-        for g in self.grades:
-            lines.append(
-                f"grade {g.grade}: predicted {g.predicted_share:.1%}, observed "
-                f"{g.observed_share:.1%}, calibration error {g.ece:.3f} "
-                f"({g.ece_if_calibrated:.3f} would be noise)"
-            )
-        return lines
+            yield "slope of people's gain on the judge's (1: calibrated)", f"{self.gain_slope:.2f}"
 
 
 # What an audit of a judge found.
@@ -320,19 +280,14 @@ class Agreement:
         Whether judge values were rounded to the nearest human grade first.
     exact : Interval
         Share of items with the same grade.
-    kappa, kappa_quadratic : Interval or None
-        Cohen's kappa, unweighted and weighted by squared distance; None where undefined (both
-        always give the same single grade) or where too many resamples are.
-    alpha_ordinal : Interval or None
-        Krippendorff's alpha.
+    kappa : Interval or None
+        Cohen's kappa, weighted by squared distance; None where the judge gives one grade only.
     """
 
     n_grades: int
     rounded: bool
     exact: Interval
     kappa: Interval | None
-    kappa_quadratic: Interval | None
-    alpha_ordinal: Interval | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,19 +315,25 @@ class JudgeBias:
     p_adjusted: float | None = None
     family: str = ""
 
-    def __str__(self) -> str:
+    def row(self) -> tuple[str, str]:
+        """Return what sways the judge, and by how much."""
         what = {
-            "length": "judge − human, per doubling of length,",
-            "verbosity": "judge value, per doubling of length at equal human value,",
+            "length": "judge − human, per doubling of length",
+            "verbosity": "judge value, per doubling of length at equal human value",
             "self_preference": f"judge value of its own family ({self.family}) above others, at "
-            "equal human value,",
+            "equal human value",
             "first_place": "judge value of the same thing shown first instead of second",
             "flips": "share of verdicts that change with the order",
         }[self.kind]
-        e, form = self.effect, ".3g" if self.p_adjusted is None else "+.3g"
-        ends = f"{e.estimate:{form}} [{e.lower:{form}}, {e.upper:{form}}]"
-        p = "" if self.p_adjusted is None else f", adjusted p = {self.p_adjusted:.2g}"
-        return f"{what} {ends} ({e.confidence_level:.0%}, {self.n} items{p})"
+        return f"{what} ({self.n} items)", _tested(self.effect, self.p_adjusted)
+
+
+def _tested(difference: Interval, p_adjusted: float | None) -> str:
+    """Return a difference with its interval and its adjusted p-value."""
+    if p_adjusted is None:
+        return estimate(difference, digits=3)
+    ends = estimate(difference, digits=3, signed=True)
+    return f"{ends}, {p_clause(p_adjusted, name='adjusted p')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,10 +348,8 @@ class JudgeAudit(Stored):
         Independent units among them.
     n_judge_missing : int
         Labelled items the judge gave no usable answer for.
-    pearson, spearman : Interval or None
+    pearson : Interval or None
         None where human or judge values are constant.
-    kendall : float or None
-        τ-b.
     useful_from : float
         1/√(n − 2): with |Pearson's r| no greater, labels alone give a narrower interval.
     human_mean, judge_mean : float
@@ -401,10 +360,10 @@ class JudgeAudit(Stored):
         Smallest p first.
     agreement : Agreement or None
         None where the judge answers on another scale.
-    auc : Interval or None
-        Of the judge value, where human labels are 0 and 1.
+    slope : float or None
+        Of people's values on the judge's: 1 is calibrated, below 1 over-confident.
     calibration : LabelCalibration or None
-        Where human labels are 0 and 1 and judge values are graded in [0, 1].
+        Where the judge gives probabilities of grades.
     notes : tuple of str
     sways : tuple of JudgeBias
         Length, order, family: what the file has columns for.
@@ -414,8 +373,6 @@ class JudgeAudit(Stored):
     n_clusters: int
     n_judge_missing: int
     pearson: Interval | None
-    spearman: Interval | None
-    kendall: float | None
     useful_from: float
     human_mean: float
     judge_mean: float
@@ -423,9 +380,9 @@ class JudgeAudit(Stored):
     groups: tuple[GroupBias, ...]
     differences: tuple[BiasDifference, ...]
     agreement: Agreement | None
-    auc: Interval | None
-    calibration: LabelCalibration | None
+    slope: float | None
     notes: tuple[str, ...]
+    calibration: LabelCalibration | None = None
     sways: tuple[JudgeBias, ...] = ()
 
     @property
@@ -434,30 +391,32 @@ class JudgeAudit(Stored):
         return self.pearson is None or abs(self.pearson.estimate) <= self.useful_from
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return "\n".join((*self.notes, *(f"{what}: {value}" for what, value in self.rows())))
 
-    def lines(self) -> list[str]:
-        """Say what was found, one finding a line."""
-        found: list[tuple[str, Interval | str | None]] = [
-            ("Pearson", self.pearson),
-            ("Spearman", self.spearman),
-        ]
-        gap = f"{self.judge_mean - self.human_mean:.4g}, too even over the items for an interval"
-        found.append(("judge − human", self.bias or gap))
-        found += [(f"judge − human in {group.group}", group.bias) for group in self.groups]
-        for d in self.differences:
-            if d.p_adjusted < 1 - d.difference.confidence_level:
-                text = f"{d.difference}, adjusted p = {d.p_adjusted:.2g}"
-                found.append((f"{d.group} against {d.other}", text))
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Return what was found, and its value; what is not known is left out."""
+        yield "labelled items", f"{self.n:,} in {self.n_clusters:,} independent units"
+        if self.pearson is not None:
+            yield "Pearson's r", estimate(self.pearson, digits=2)
         if self.agreement is not None:
-            for kind in ("exact", "kappa", "kappa_quadratic", "alpha_ordinal"):
-                found.append((kind.replace("_", " "), getattr(self.agreement, kind)))
-        found.append(("AUC", self.auc))
-        lines = [f"{self.n} labelled items in {self.n_clusters} independent units", *self.notes]
-        lines += [f"{what} {value}" for what, value in found if value is not None]
-        if self.calibration:
-            lines += self.calibration.lines()
-        return lines + [str(bias) for bias in self.sways]
+            rounded = ", judge rounded" if self.agreement.rounded else ""
+            same = f"share with the same of {self.agreement.n_grades} grades{rounded}"
+            yield same, estimate(self.agreement.exact, digits=2)
+            if self.agreement.kappa is not None:
+                yield "Cohen's κ, quadratic weights", estimate(self.agreement.kappa, digits=2)
+        if self.bias is not None:
+            yield "judge − human", estimate(self.bias, digits=3, signed=True)
+        for group in self.groups:
+            yield f"judge − human in {group.group}", estimate(group.bias, digits=3, signed=True)
+        for found in self.differences:
+            value = _tested(found.difference, found.p_adjusted)
+            yield f"judge − human, {found.group} less {found.other}", value
+        if self.slope is not None:
+            yield "calibration: slope of people on the judge (1: calibrated)", f"{self.slope:.2f}"
+        if self.calibration is not None:
+            yield from self.calibration.rows()
+        for bias in self.sways:
+            yield bias.row()
 
 
 # What a judged evaluation found: intervals for means, comparisons and single queries.

@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
-from typing import Any, Literal
+from itertools import combinations
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +18,18 @@ from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
-    as_generator,
     check_level,
     if_enough,
 )
-from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     adjust_p_values,
     clustered_difference,
     clustered_mean,
     difference_test,
-    expit,
     group_codes,
     mean_of_alike,
-    mid_ranks,
-    others_below,
-    resampled_counts,
     t_around,
     t_p_value,
     t_quantile,
@@ -55,259 +50,78 @@ from rag_sourcebias.judged.data import (
     LabelCalibration,
 )
 
-# Chance-corrected agreement from a table of joint shares.
+# How a judge goes along with people, and agrees with them: two coefficients of the same moments.
 
 
-def cohen_kappa(tables: FloatArray, grades: FloatArray, *, power: int) -> FloatArray:
-    """Cohen's kappa of contingency tables.
-
-    Parameters
-    ----------
-    tables : float64 array of shape (b, K, K)
-        Counts; rows are the human grade, columns the judge's.
-    grades : float64 array of shape (K,)
-        Their values.
-    power : {0, 2}
-        Disagreement is |difference| to this power: unweighted, or quadratic.
-
-    Returns
-    -------
-    float64 array of shape (b,)
-        NaN where no disagreement is expected by chance (one grade only).
-    """
-    gap = np.abs(grades[:, None] - grades[None, :])
-    cost = (gap > 0).astype(np.float64) if power == 0 else gap**power
-    total = tables.sum(axis=(1, 2))
-    chance = np.einsum("bi,ij,bj->b", tables.sum(axis=2), cost, tables.sum(axis=1)) / total**2
-    return _one_minus((tables * cost).sum(axis=(1, 2)) / total, chance)
+_MOST_GRADES = 25  # of a human scale that is one of grades
+_ONE = 1 - 1e-12  # the largest coefficient that Fisher's scale holds
 
 
-def krippendorff_alpha(tables: FloatArray) -> FloatArray:
-    """Krippendorff's ordinal alpha of two raters without missing values.
-
-    Parameters
-    ----------
-    tables
-        As in :func:`cohen_kappa`. Two grades are as far apart as there are grades given between.
-
-    Returns
-    -------
-    float64 array of shape (b,)
-    """
-    coincidences = tables + tables.transpose(0, 2, 1)
-    counts = coincidences.sum(axis=2)
-    total = counts.sum(axis=1)
-    through = np.cumsum(counts, axis=1) - counts / 2
-    cost = (through[:, :, None] - through[:, None, :]) ** 2
-    chance = np.einsum("bi,bij,bj->b", counts, cost, counts) / (total * (total - 1))
-    return _one_minus((coincidences * cost).sum(axis=(1, 2)) / total, chance)
-
-
-def _one_minus(seen: FloatArray, chance: FloatArray) -> FloatArray:
-    result = np.full(len(seen), np.nan)
-    np.divide(seen, chance, out=result, where=chance > 1e-12)
-    return 1 - result
-
-
-# Kendall's rank correlation with ties.
-
-
-def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:
-    """Kendall's τ-b; NaN if x or y is constant.
-
-    Takes as many steps as the coarser of the two has values, which grades keep small.
-    ``scipy.stats.kendalltau`` gives the same, and takes longer to import than an audit takes.
-    """
-    _, code_x, ties_x = np.unique(x, return_inverse=True, return_counts=True)
-    _, code_y, ties_y = np.unique(y, return_inverse=True, return_counts=True)
-    if len(ties_x) > len(ties_y):
-        code_x, code_y, ties_x, ties_y = code_y, code_x, ties_y, ties_x
-    pairs = len(x) * (len(x) - 1) / 2
-    untied_x = pairs - float((ties_x * (ties_x - 1.0)).sum()) / 2
-    untied_y = pairs - float((ties_y * (ties_y - 1.0)).sum()) / 2
-    if untied_x == 0 or untied_y == 0:
-        return math.nan
-    # concordant less discordant pairs of each value of x with all lower values
-    score = 0.0
-    lower = np.zeros(len(ties_y))
-    order, ends = np.argsort(code_x, kind="stable"), np.cumsum(ties_x)
-    for end, size in zip(ends.tolist(), ties_x.tolist(), strict=True):
-        found = np.bincount(code_y[order[end - size : end]], minlength=len(ties_y))
-        below = np.cumsum(lower) - lower
-        above = lower.sum() - lower - below
-        score += float(found @ (below - above))
-        lower += found
-    return score / math.sqrt(untied_x * untied_y)
-
-
-# How well a judge orders items: correlations and AUC, with intervals for clustered items.
-
-
-_MANY = 5_000  # items, from which resampling says nothing that influence values do not
-_ONE = 1 - 1e-12
-
-
-def correlation_intervals(
-    x: FloatArray,
-    y: FloatArray,
-    clusters: IntArray,
-    *,
-    confidence_level: float = 0.95,
-    resamples: int = 1000,
-    rng: np.random.Generator | int = 0,
+def agreement_intervals(
+    x: FloatArray, y: FloatArray, clusters: IntArray, *, confidence_level: float = 0.95
 ) -> tuple[Interval, Interval]:
-    """Pearson's and Spearman's correlation with intervals.
+    """Pearson's r, and Cohen's kappa with quadratic weights, with intervals.
 
-    Cluster bootstrap standard error of Fisher's z with t(G − 2) quantiles: right for binary,
-    skewed and clustered values, where Fisher's 1/√(n − 3) is not. Spearman's ranks are taken anew
-    in every resample, with mid-ranks for ties. Beyond 5,000 items the standard error comes from
-    influence values summed within clusters, those of the ranks included: in O(n log n), and the
-    same within the error of 1,000 resamples.
+    With quadratic weights kappa is Lin's coefficient of concordance, 2 s_xy / (s_xx + s_yy +
+    (x̄ − ȳ)²), whatever the grades; of two grades it is Cohen's own. Both intervals are
+    delete-one-cluster jackknives on Fisher's scale with t(G − 2) quantiles.
 
     Parameters
     ----------
     x, y : float64 arrays of shape (n,)
+        Not constant.
     clusters : int64 array of shape (n,)
         Codes 0 … G − 1; ``numpy.arange(n)`` for independent items.
-
-    Returns
-    -------
-    pearson, spearman : Interval
-
-    Raises
-    ------
-    InsufficientDataError
-        With fewer than 4 clusters, or if x or y is constant.
     """
-    g = int(clusters.max(initial=-1)) + 1
-    if len(x) > _MANY:
-        how = InferCode.FISHER_INFLUENCE
-        found = [_linearised(x, y, clusters, ranked=ranked) for ranked in (False, True)]
-    else:
-        how = InferCode.FISHER_BOOTSTRAP
-        rank_x, rank_y = _Ranks(x), _Ranks(y)
-        blocks = resampled_counts(g, resamples=resamples, rng=rng, held=len(x))
-        blocks = chain((np.ones((1, g)),), blocks)  # first as the items are
-        drawn = [
-            (
-                _weighted_correlation(w, x[None], y[None]),
-                _weighted_correlation(w, rank_x(w), rank_y(w)),
-            )
-            for w in (counts[:, clusters] for counts in blocks)
-        ]
-        found = [(float(r[0]), _spread(r[1:])) for r in np.concatenate(drawn, axis=1)]
-    pearson, spearman = (
-        _on_fisher_scale(r, error, g, level=confidence_level, method=how(statistic=name))
-        for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
+    g = int(clusters.max()) + 1
+    gap = x.mean() - y.mean()
+    x, y = x - x.mean(), y - y.mean()  # moments about 0 lose digits far from it
+    terms = (np.ones(len(x)), x, y, x * x, y * y, x * y)
+    sums = np.stack([np.bincount(clusters, weights=term, minlength=g) for term in terms])
+    total = sums.sum(axis=1, keepdims=True)
+    n, sum_x, sum_y, squares_x, squares_y, products = np.hstack((total, total - sums)) / len(x)
+    mean_x, mean_y = sum_x / n, sum_y / n
+    variance_x, variance_y = squares_x / n - mean_x**2, squares_y / n - mean_y**2
+    covariance = products / n - mean_x * mean_y
+    scale = np.sqrt(np.maximum(variance_x * variance_y, 0.0))
+    r = np.divide(covariance, scale, out=np.zeros(g + 1), where=scale > 1e-12 * scale[0])
+    apart = variance_x + variance_y + (mean_x - mean_y + gap) ** 2
+    kappa = np.divide(2 * covariance, apart, out=np.zeros(g + 1), where=apart > 1e-12 * apart[0])
+    pearson, agreement = (
+        _on_fisher_scale(values, name, level=confidence_level)
+        for name, values in (("Pearson's r", r), ("Cohen's kappa, quadratic", kappa))
     )
-    return pearson, spearman
+    return pearson, agreement
 
 
-class _Ranks:
-    """Mid-ranks of fixed values under changing weights."""
-
-    def __init__(self, values: FloatArray) -> None:
-        self._code = group_codes(values)
-        self._order = np.argsort(self._code, kind="stable")
-        self._starts = np.flatnonzero(np.diff(self._code[self._order], prepend=-1))
-
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        total = np.add.reduceat(weights[:, self._order], self._starts, axis=1)
-        return np.asarray((np.cumsum(total, axis=1) - total / 2)[:, self._code])
-
-
-def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Row-wise correlation; NaN where a row is constant."""
-    total = weights.sum(axis=1, keepdims=True)
-    dx = x - (weights * x).sum(axis=1, keepdims=True) / total
-    dy = y - (weights * y).sum(axis=1, keepdims=True) / total
-    wx = weights * dx
-    cross = (wx * dy).sum(axis=1)
-    scale = np.sqrt((wx * dx).sum(axis=1) * (weights * dy * dy).sum(axis=1))
-    result = np.full(len(cross), np.nan)
-    np.divide(cross, scale, out=result, where=scale > 1e-12 * np.abs(total[:, 0]))
-    return np.clip(result, -1.0, 1.0, out=result)
-
-
-def _spread(drawn: FloatArray) -> float:
-    """Standard deviation of Fisher's z over resamples."""
-    z = np.arctanh(np.clip(drawn[~np.isnan(drawn)], -_ONE, _ONE))
-    # a handful of resamples with |r| = 1 would make the deviation infinite: use quantiles
-    return float(np.subtract(*np.quantile(z, [0.84134, 0.15866]))) / 2
-
-
-def _linearised(
-    x: FloatArray, y: FloatArray, clusters: IntArray, *, ranked: bool
-) -> tuple[float, float]:
-    """Return a correlation and the standard error of its Fisher's z, from influence values.
-
-    Where ranked, x and y are shares of items below, ties counting one half. An item also moves the
-    shares of all items above it: by 1 minus their share, weighted with what the share is worth.
-    """
-    sides = [(mid_ranks(v) - 0.5) / len(v) if ranked else v for v in (x, y)]
-    u, v = ((side - side.mean()) / side.std() for side in sides)
-    r = float(np.clip((u * v).mean(), -1.0, 1.0))
-    influence = u * v - r / 2 * (u**2 + v**2)
-    if ranked:
-        for values, own, other, spread in ((x, u, v, sides[0].std()), (y, v, u, sides[1].std())):
-            influence += _above(values, other - r * own) / spread
-        influence -= influence.mean()
-    sums = np.bincount(clusters, weights=influence)
-    error = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) / len(x)
-    return r, error / max(1 - r * r, 1 - _ONE)
-
-
-def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
-    """Mean over all items of ``worth`` where they lie above each item, half of it where equal."""
-    code = group_codes(values)
-    total = np.bincount(code, weights=worth)
-    return np.asarray(((total.sum() - np.cumsum(total) + total / 2) / len(values))[code])
-
-
-def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: Finding) -> Interval:
-    lower = upper = r
-    if abs(r) < _ONE:
-        width = t_quantile(0.5 + level / 2, g - 2) * error
-        centre = math.atanh(r)
-        lower, upper = math.tanh(centre - width), math.tanh(centre + width)
+def _on_fisher_scale(values: FloatArray, statistic: str, *, level: float) -> Interval:
+    """Return the interval of a coefficient, which is followed by those without each cluster."""
+    g = len(values) - 1
+    z = np.arctanh(np.clip(values, -_ONE, _ONE))
+    error = math.sqrt((g - 1) * float(z[1:].var()))
+    width = t_quantile(0.5 + level / 2, g - 2) * error
+    estimate = float(np.clip(values[0], -1.0, 1.0))
+    lower, upper = np.tanh((z[0] - width, z[0] + width))
     return Interval(
-        estimate=r,
-        lower=min(lower, r),
-        upper=max(upper, r),
+        estimate=estimate,
+        lower=min(float(lower), estimate),
+        upper=max(float(upper), estimate),
         confidence_level=level,
-        method=method,
+        method=InferCode.FISHER(statistic=statistic),
         n_labeled=g,
         assumptions=(InferCode.ITEMS_SAMPLED(),),
     )
 
 
-# Chance-corrected agreement: Cohen's kappa and Krippendorff's alpha, with intervals.
-
-
-_MOST_GRADES = 25  # of a human scale that is one of grades
-_UNDEFINED = 0.01  # share of resamples that may be undefined
-_BUNDLES = 2_048  # of clusters; their resamples spread as those of more clusters do, within 2 %
-_LEVELS = ("kappa", "kappa_quadratic", "alpha_ordinal")
-
-
 def agreement_of(
-    human: FloatArray,
-    judge: FloatArray,
-    clusters: IntArray,
-    *,
-    confidence_level: float = 0.95,
-    resamples: int = 1000,
-    rng: np.random.Generator | int = 0,
+    human: FloatArray, judge: FloatArray, clusters: IntArray, *, confidence_level: float = 0.95
 ) -> Agreement | None:
-    """Measure agreement, with cluster bootstrap percentile intervals.
-
-    What is resampled are the confusion tables of clusters; more than 2,048 clusters are bundled at
-    random first, into as many sums of independent tables.
+    """Measure agreement on the same grades.
 
     Parameters
     ----------
     human, judge : float64 arrays of shape (n,)
-        A judge value that is no human grade is rounded to the nearest.
+        A judge value that is no grade is rounded to the nearest.
     clusters : int64 array of shape (n,)
         Codes 0 … G − 1.
 
@@ -320,37 +134,17 @@ def agreement_of(
     grades = _shared_grades(human, judge)
     if grades is None:
         return None
-    k, middle = len(grades), (grades[1:] + grades[:-1]) / 2
-    code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
-    # tables of clusters, only for the cells that occur: a resample is then one matrix product
-    used, place = np.unique(code_h * k + code_j, return_inverse=True)
-    n_clusters = int(clusters.max()) + 1
-    generator = as_generator(rng)
-    bundle, g = clusters, n_clusters
-    if n_clusters > _BUNDLES:
-        g = _BUNDLES
-        bundle = (generator.permutation(n_clusters) % g)[clusters]
-    held = np.bincount(bundle * len(used) + place, minlength=g * len(used))
-    per_cluster = held.reshape(g, len(used)).astype(np.float64)
-
-    def statistics(weights: FloatArray) -> FloatArray:
-        full = np.zeros((len(weights), k * k))
-        full[:, used] = weights @ per_cluster
-        tables = full.reshape(-1, k, k)
-        kappas = [cohen_kappa(tables, grades, power=power) for power in (0, 2)]
-        return np.stack([*kappas, krippendorff_alpha(tables)])
-
-    once = statistics(np.ones((1, g)))[:, 0]
-    blocks = resampled_counts(g, resamples=resamples, rng=generator)
-    drawn = np.concatenate([statistics(counts) for counts in blocks], axis=1)
-    levels = {
-        name: _percentile(float(once[i]), drawn[i], confidence_level, name, n_clusters)
-        for i, name in enumerate(_LEVELS)
-    }
-    same = (code_h == code_j).astype(np.float64)
-    exact = clustered_mean(same, clusters, confidence_level=confidence_level, bounds=(0.0, 1.0))
-    rounded = bool(np.any(grades[code_j] != judge))
-    return Agreement(n_grades=k, rounded=rounded, exact=exact, **levels)
+    rounded = grades[np.searchsorted((grades[1:] + grades[:-1]) / 2, judge)]
+    same = (human == rounded).astype(np.float64)
+    kappa = None
+    if not is_constant(rounded):
+        _, kappa = agreement_intervals(human, rounded, clusters, confidence_level=confidence_level)
+    return Agreement(
+        n_grades=len(grades),
+        rounded=bool(np.any(rounded != judge)),
+        exact=clustered_mean(same, clusters, confidence_level=confidence_level, bounds=(0.0, 1.0)),
+        kappa=kappa,
+    )
 
 
 def _shared_grades(human: FloatArray, judge: FloatArray) -> FloatArray | None:
@@ -365,82 +159,6 @@ def _shared_grades(human: FloatArray, judge: FloatArray) -> FloatArray | None:
     if own and max(low, high) <= 2 * step:
         return np.union1d(grades, known)  # a grade only the judge uses is still a grade
     return grades if max(low, high) <= step / 2 else None
-
-
-def _percentile(
-    estimate: float, drawn: FloatArray, level: float, name: str, g: int
-) -> Interval | None:
-    undefined = np.isnan(drawn)
-    if np.isnan(estimate) or undefined.mean() > _UNDEFINED:
-        return None
-    lower, upper = np.quantile(drawn[~undefined], [(1 - level) / 2, (1 + level) / 2])
-    return Interval(
-        estimate=estimate,
-        lower=min(float(lower), estimate),
-        upper=max(float(upper), estimate),
-        confidence_level=level,
-        method=InferCode.AGREEMENT(statistic=name.replace("_", " ")),
-        n_labeled=g,
-        assumptions=(InferCode.ITEMS_SAMPLED(),),
-    )
-
-
-# How well a judge tells right from wrong: the area under the ROC curve.
-
-
-def auc_interval(
-    scores: FloatArray,
-    positive: npt.NDArray[np.bool_],
-    clusters: IntArray,
-    *,
-    confidence_level: float = 0.95,
-) -> Interval:
-    """Probability that a positive item scores above a negative one, ties counting one half.
-
-    Placement values (DeLong et al. 1988) summed within clusters (Obuchowski 1997), on the logit
-    scale.
-
-    Raises
-    ------
-    InsufficientDataError
-        With fewer than 2 positive or 2 negative items, or where scores separate them completely:
-        the placements then have no spread.
-    """
-    n1 = int(np.count_nonzero(positive))
-    n0 = len(positive) - n1
-    if min(n0, n1) < 2:
-        raise InsufficientDataError(
-            f"AUC needs at least 2 items of each kind, there are {n1} positive and {n0} negative",
-            n=min(n0, n1),
-            n_needed=2,
-        )
-    beaten = others_below(scores, positive)
-    wins, losses = beaten[positive] / n0, 1 - beaten[~positive] / n1
-    auc = float(wins.mean())
-    influence = np.empty(len(scores))
-    influence[positive] = (wins - auc) / n1 * math.sqrt(n1 / (n1 - 1))
-    influence[~positive] = (losses - auc) / n0 * math.sqrt(n0 / (n0 - 1))
-    sums = np.bincount(clusters, weights=influence)
-    error = math.sqrt(float((sums**2).sum()))
-    if error < 1e-12 or not 0 < auc < 1:
-        raise InsufficientDataError(
-            f"the judge separates all {n1} positive from all {n0} negative items (AUC {auc:g}); "
-            "an interval needs items that overlap",
-            n=min(n0, n1),
-        )
-    logit = math.log(auc / (1 - auc))
-    g = len(sums)
-    quantile = t_quantile(0.5 + confidence_level / 2, max(g - 2, 1))
-    width = quantile * error / (auc * (1 - auc))
-    return Interval(
-        estimate=auc,
-        lower=expit(logit - width),
-        upper=expit(logit + width),
-        confidence_level=confidence_level,
-        method=InferCode.AUC(),
-        n_labeled=g,
-        assumptions=(InferCode.ITEMS_SAMPLED(),),
-    )
 
 
 # What each of several judges adds to their mean.
@@ -944,54 +662,7 @@ def _cluster_sums(
     return mean, sums.astype(np.float64), g
 
 
-# Binned predictions of grades beside what was observed.
-
-
-def ranked_score(probs: FloatArray, observed: FloatArray) -> float:
-    """Ranked probability score of every row."""
-    return float((np.cumsum(probs - observed, axis=1)[:, :-1] ** 2).mean())
-
-
-_BINS = 10  # of about equal size
-
-
-def one_grade(
-    p: FloatArray,
-    o: FloatArray,
-    grade: int,
-    *,
-    simulated: IntArray,
-    clusters: IntArray,
-    level: float,
-) -> GradeCalibration:
-    """Calibration of the probability ``p`` of one grade, ``o`` of which was observed."""
-    # bins are never split between equal predictions
-    _, value, counts = np.unique(p, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    code = group_codes(np.minimum((middle * _BINS / len(p)).astype(np.int64), _BINS - 1))[value]
-    size = np.bincount(code)
-    weight = size / len(p)
-    predicted = np.bincount(code, weights=p) / size
-    seen = np.bincount(code, weights=o) / size
-    hits = np.stack([np.bincount(code[row == grade], minlength=len(size)) for row in simulated])
-    by_chance = np.abs(hits / len(p) - weight * predicted).sum(axis=1)
-    difference = if_enough(clustered_mean, p - o, clusters, confidence_level=level)
-    return GradeCalibration(
-        grade=grade,
-        predicted_share=float(p.mean()),
-        observed_share=float(o.mean()),
-        difference=difference,
-        ece=float(weight @ np.abs(predicted - seen)),
-        ece_if_calibrated=float(by_chance.mean()),
-        brier=float(((p - o) ** 2).mean()),
-    )
-
-
 # Calibration of label distributions: whether the probabilities a judge gives come true.
-
-
-_SIMULATIONS = 200
-_MOST_DRAWS = 4_000_000
 
 
 def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
@@ -1012,7 +683,6 @@ def calibration_of(
     clusters: IntArray | None = None,
     gains: Sequence[float] | None = None,
     confidence_level: float = 0.95,
-    rng: np.random.Generator | int = 0,
 ) -> LabelCalibration:
     """Measure the calibration of probabilities of grades.
 
@@ -1024,15 +694,6 @@ def calibration_of(
         Codes of what may depend on each other; None: every row is independent.
     gains : sequence of L floats or None
         Gain of each grade; None is 2^r − 1.
-    rng : numpy.random.Generator or int
-        For ``ece_if_calibrated``.
-
-    Raises
-    ------
-    DataError
-        If the shapes differ.
-    InsufficientDataError
-        With fewer than 2 rows.
     """
     n, n_grades = probs.shape
     values = np.exp2(np.arange(n_grades)) - 1.0
@@ -1040,35 +701,25 @@ def calibration_of(
         values = np.asarray(gains, float)
     if clusters is None:
         clusters = np.arange(n)
-    # grades drawn from the judge's own probabilities; shape (simulations, n)
-    simulations = max(10, min(_SIMULATIONS, _MOST_DRAWS // n))
-    simulated = np.zeros((simulations, n), dtype=np.int64)
-    uniform = as_generator(rng).random(simulated.shape)
-    for step in np.cumsum(probs, axis=1)[:, :-1].T:
-        simulated += uniform >= step
-    grades = []
-    for r in range(n_grades):
-        grade = one_grade(
-            probs[:, r], observed[:, r], r,
-            simulated=simulated, clusters=clusters, level=confidence_level,
-        )  # fmt: skip
-        grades.append(grade)
-    shares = np.broadcast_to(observed.mean(axis=0), observed.shape)
+
+    def mean(errors: FloatArray) -> Interval | None:
+        return if_enough(clustered_mean, errors, clusters, confidence_level=confidence_level)
+
+    grades = tuple(
+        GradeCalibration(
+            grade=r,
+            predicted_share=float(probs[:, r].mean()),
+            observed_share=float(observed[:, r].mean()),
+            difference=mean(probs[:, r] - observed[:, r]),
+        )
+        for r in range(n_grades)
+    )
     predicted, seen = probs @ values, observed @ values
-    error = if_enough(clustered_mean, predicted - seen, clusters, confidence_level=confidence_level)
     spread = float(np.var(predicted))
     slope = None
     if spread > 1e-12:
         slope = float(np.cov(predicted, seen, ddof=0)[0, 1]) / spread
-    return LabelCalibration(
-        n=n,
-        grades=tuple(grades),
-        brier=float(((probs - observed) ** 2).sum(axis=1).mean()),
-        rps=ranked_score(probs, observed),
-        rps_of_shares=ranked_score(shares, observed),
-        gain_error=error,
-        gain_slope=slope,
-    )
+    return LabelCalibration(n=n, grades=grades, gain_error=mean(predicted - seen), gain_slope=slope)
 
 
 # What an audit of a judge says in words.
@@ -1122,8 +773,6 @@ def audit_judge(
     *,
     bias: BiasColumns | None = None,
     confidence_level: float = 0.95,
-    resamples: int = 1000,
-    rng: np.random.Generator | int = 0,
 ) -> JudgeAudit:
     """Hold a judge against human labels.
 
@@ -1135,9 +784,6 @@ def audit_judge(
     bias : BiasColumns or None
         What may sway the judge: lengths, values in the other order, with an instruction, its name.
     confidence_level : float
-    resamples : int
-        Bootstrap resamples of the correlations and of agreement.
-    rng : numpy.random.Generator or int
 
     Returns
     -------
@@ -1173,9 +819,7 @@ def audit_judge(
             n=len(both),
             n_needed=_FEWEST,
         )
-    found = _audit(
-        items.take(both), codes, level=confidence_level, resamples=resamples, rng=as_generator(rng)
-    )
+    found = _audit(items.take(both), codes, level=confidence_level)
     missing = int(np.count_nonzero(items.labeled & ~items.judged))
     notes = [*found.notes]
     if missing:
@@ -1188,22 +832,13 @@ def audit_judge(
     return replace(found, n_judge_missing=missing, notes=tuple(notes), sways=sways)
 
 
-def _audit(
-    items: JudgedItems,
-    clusters: IntArray,
-    *,
-    level: float,
-    resamples: int,
-    rng: np.random.Generator,
-) -> JudgeAudit:
+def _audit(items: JudgedItems, clusters: IntArray, *, level: float) -> JudgeAudit:
     """Audit items that all have both values."""
     y, f = items.human, items.judge
-    options: dict[str, Any] = {"confidence_level": level, "resamples": resamples, "rng": rng}
-    pearson = spearman = kendall = None
+    pearson = slope = None
     if not (is_constant(f) or is_constant(y)):
-        pearson, spearman = correlation_intervals(y, f, clusters, **options)
-        kendall = kendall_tau_b(y, f)
-    agreement = agreement_of(y, f, clusters, **options)
+        pearson, _ = agreement_intervals(y, f, clusters, confidence_level=level)
+        slope = pearson.estimate * float(y.std() / f.std())
     span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
     bias = mean_error(f - y, clusters, span=span, confidence_level=level)
     groups: tuple[GroupBias, ...] = ()
@@ -1211,10 +846,6 @@ def _audit(
     if items.groups:
         groups = group_biases(y, f, items.groups, clusters, span=span, confidence_level=level)
         differences = bias_differences(f - y, items.groups, clusters, confidence_level=level)
-    auc = calibration = None
-    if np.all((y == 0) | (y == 1)):
-        auc = if_enough(auc_interval, f, y == 1, clusters, confidence_level=level)
-        calibration = _calibration(y, f, clusters, level, rng)
     useful_from = 1 / math.sqrt(len(y) - 2)
     notes = verdict_notes(y, f, pearson, differences, useful_from=useful_from, level=level)
     return JudgeAudit(
@@ -1222,31 +853,15 @@ def _audit(
         n_clusters=int(clusters.max()) + 1,
         n_judge_missing=0,
         pearson=pearson,
-        spearman=spearman,
-        kendall=kendall,
         useful_from=useful_from,
         human_mean=float(y.mean()),
         judge_mean=float(f.mean()),
         bias=bias,
         groups=groups,
         differences=differences,
-        agreement=agreement,
-        auc=auc,
-        calibration=calibration,
+        agreement=agreement_of(y, f, clusters, confidence_level=level),
+        slope=slope,
         notes=tuple(notes),
-    )
-
-
-def _calibration(
-    y: FloatArray, f: FloatArray, clusters: IntArray, level: float, rng: np.random.Generator
-) -> LabelCalibration | None:
-    """Calibration of a probability of a yes; verdicts (0 and 1 alone) are no probabilities."""
-    if np.any((f < 0) | (f > 1)) or len(np.unique(f)) <= 2:
-        return None
-    probs, observed = np.column_stack((1 - f, f)), np.column_stack((1 - y, y))
-    gains = (0.0, 1.0)
-    return calibration_of(
-        probs, observed, clusters=clusters, gains=gains, confidence_level=level, rng=rng
     )
 
 

@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, p_value, shorten
+from rag_sourcebias.core.finding import Frame, Interval, number, shorten
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.data import (
-    Agreement,
-    GroupBias,
     JudgeAudit,
     JudgedComparison,
     JudgedMean,
     JudgedRanks,
     JudgedResults,
-    LabelCalibration,
     LabelledClusters,
     QueryIntervals,
 )
@@ -837,105 +834,7 @@ def _audit(report: JudgedResults, name: str, audit: JudgeAudit) -> Iterator[d.Bl
             "alone."
         )
     yield d.Say(text=text)
-    groups: list[tuple[str, GroupBias | JudgeAudit]] = [(g.group, g) for g in audit.groups]
-    groups.append(("all", audit))
-    biases = [
-        (
-            group,
-            count(found.n),
-            number(found.human_mean, digits=3),
-            number(found.judge_mean, digits=3),
-            _signed(found.bias),
-        )
-        for group, found in groups
-    ]
-    columns: tuple[str, ...] = ("group", "n", "people", "judge", "judge − people")
-    yield grid(columns, biases, "Bias of the judge")
-    if audit.differences:
-        differences = [
-            (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value),
-             p_value(d.p_adjusted))
-            for d in audit.differences
-        ]  # fmt: skip
-        columns = ("groups", "difference of bias", "p", "adjusted p")
-        caption = "Differences of bias between groups; p-values adjusted by Holm's method"
-        yield grid(columns, differences, caption)
-    if audit.calibration:
-        yield _grades(audit.calibration)
-    yield d.Facts(frames=(("", _audit_table(audit)),))
-
-
-def _grades(fit: LabelCalibration) -> d.Table:
-    columns = ("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated")
-    rows = [
-        (
-            str(grade.grade),
-            number(100 * grade.observed_share),
-            number(100 * grade.predicted_share),
-            estimate(grade.difference, scale=100, signed=True),
-            number(grade.ece, digits=3),
-            number(grade.ece_if_calibrated, digits=3),
-        )
-        for grade in fit.grades
-    ]
-    caption = "Grades given by people and by the judge; ECE is the expected calibration error"
-    return grid(columns, rows, caption)
-
-
-def _signed(found: Interval | None) -> str:
-    return estimate(found, digits=3, signed=True)
-
-
-def _audit_table(audit: JudgeAudit) -> Frame:
-    """Return how the judge and people agree; what is not known is left out."""
-    rows = [
-        ("items with both values", count(audit.n)),
-        ("independent units among them", count(audit.n_clusters)),
-        ("labelled, but not judged", count(audit.n_judge_missing)),
-        ("Pearson's r", estimate(audit.pearson, digits=2)),
-        ("Spearman's ρ", estimate(audit.spearman, digits=2)),
-        ("Kendall's τ-b", number(audit.kendall, digits=2)),
-        ("mean of judge − people", estimate(audit.bias, digits=3)),
-        ("AUC", estimate(audit.auc, digits=2)),
-    ]
-    if audit.n_clusters == audit.n:  # the threshold counts items as independent
-        useful = f"above {number(audit.useful_from, digits=2)}"
-        rows.append(("r from which a judge is of use", useful))
-    if audit.agreement:
-        rows += _agreement_rows(audit.agreement)
-    if audit.calibration:
-        fit = audit.calibration
-        rows += [
-            ("gain, judge − people", estimate(fit.gain_error, digits=2)),
-            (
-                "slope of people's gain on the judge's (1 is calibrated)",
-                number(fit.gain_slope, digits=2),
-            ),
-            (
-                "skill of the probabilities (1 is perfect, 0 no better than the shares)",
-                number(fit.rps_skill, digits=2),
-            ),
-            ("expected calibration error, mean of the grades", number(fit.ece, digits=3)),
-        ]
-    known = tuple(row for row in rows if row[1] != MISSING)
-    return legacy.table(columns=("audit", ""), rows=known)
-
-
-def _agreement_rows(agreement: Agreement) -> list[tuple[str, str]]:
-    rounded = " (judge rounded)" if agreement.rounded else ""
-    rows = [
-        (
-            f"share with the same of {agreement.n_grades} grades{rounded}",
-            estimate(agreement.exact, digits=2),
-        ),
-        ("Cohen's κ", estimate(agreement.kappa, digits=2)),
-    ]
-    if agreement.n_grades > 2:
-        rows += [
-            ("κ, quadratic weights", estimate(agreement.kappa_quadratic, digits=2)),
-            ("Krippendorff's α, ordinal", estimate(agreement.alpha_ordinal, digits=2)),
-        ]
-    return rows
+    yield d.Facts(frames=(("", legacy.table(("audit", ""), audit.rows())),))
 
 
 # What to doubt, and what it was made with
