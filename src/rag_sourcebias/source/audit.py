@@ -483,54 +483,30 @@ def holes_of(
 
     primary = [cell for cell in cells if cell.measure == config.primary_measure]
     row = cells.index(primary[0])
-    groups = {
-        cell.other: _pair_of(retrieved.sources, tags, config.baseline_source, cell.other)
-        for cell in primary
-    }
-
-    def chance(grades: Sequence[IntArray], other: str) -> ChanceScores:
-        return averaged(
-            [
-                chance_of_hits(
-                    retrieved.hits(grade, int(cutoff)),
-                    retrieved.judgments(grade),
-                    groups[other],
-                    measures=alone.measures,
-                    cutoffs=alone.cutoffs,
-                    gain=alone.gain,
-                )
-                for grade in grades
-            ]
-        )
-
     shares = {
         source: retrieved.share_judged(at, int(cutoff)) for at, source in enumerate(tags.sources)
     }
     for cell, judged in zip(primary, as_judged, strict=True):
+        group = _pair_of(retrieved.sources, tags, config.baseline_source, cell.other)
+        counted = partial(_counted, retrieved, group=group, config=alone)
         known = [each for each in drawings if each is not None]
         skew = p_value = difference = None
         if known:
-            counted = chance(known, cell.other)
-            skew, p_value = centred_delta(counted, 0, wider, alone)
+            skew, p_value = centred_delta(counted(known), 0, wider, alone)
         if by_part is not None:
-            counted = chance([by_part], cell.other)
+            after = counted([by_part])
             difference = _change(
                 (judged.skew[row], judged.base[row]),
-                (counted.skew()[0], counted.base()[0]),
+                (after.skew()[0], after.base()[0]),
                 parts,
                 config.confidence_level,
             )
-        code = skew_code(cell.centred.interval, cell.p_value, margin=config.margin)
-        turns_at = None
-        if code not in (SkewCode.REFUSED, SkewCode.CANNOT_TELL):
 
-            def turns(share: float, other: str = cell.other, code: SkewCode = code) -> bool:
-                counted = chance([with_share(retrieved, share, rng)], other)
-                again, p = centred_delta(counted, 0, wider, alone)
-                return skew_code(again.interval, p, margin=config.margin) is not code
+        def decided(share: float, counted: _Counted = counted) -> SkewCode:
+            found = counted([with_share(retrieved, share, rng)])
+            again, p = centred_delta(found, 0, wider, alone)
+            return skew_code(again.interval, p, margin=config.margin)
 
-            at = bisect_left(_RELEVANT_SHARES, True, key=turns)
-            turns_at = _RELEVANT_SHARES[at] if at < len(_RELEVANT_SHARES) else None
         yield Holes(
             other=cell.other,
             cutoff=int(cutoff),
@@ -541,8 +517,41 @@ def holes_of(
             p_value=p_value,
             p_adjusted=None,
             difference=difference,
-            turns_at=turns_at,
+            turns_at=_turning(
+                skew_code(cell.centred.interval, cell.p_value, margin=config.margin), decided
+            ),
         )
+
+
+_Counted = Callable[[Sequence[IntArray]], ChanceScores]
+
+
+def _counted(
+    retrieved: Retrieved, grades: Sequence[IntArray], *, group: IntArray, config: AuditConfig
+) -> ChanceScores:
+    """Return the chance of one measure with these grades, on average."""
+    (cutoff,) = config.cutoffs
+    return averaged(
+        [
+            chance_of_hits(
+                retrieved.hits(grade, cutoff),
+                retrieved.judgments(grade),
+                group,
+                measures=config.measures,
+                cutoffs=config.cutoffs,
+                gain=config.gain,
+            )
+            for grade in grades
+        ]
+    )
+
+
+def _turning(code: SkewCode, decided: Callable[[float], SkewCode]) -> float | None:
+    """Return the smallest share of relevant documents that gives another verdict."""
+    if code in (SkewCode.REFUSED, SkewCode.CANNOT_TELL):
+        return None
+    at = bisect_left(_RELEVANT_SHARES, True, key=lambda share: decided(share) is not code)
+    return _RELEVANT_SHARES[at] if at < len(_RELEVANT_SHARES) else None
 
 
 def _change(
@@ -647,6 +656,7 @@ def measure_system(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
     )
+    holes = holes_of(run, qrels, tags, cells, config, as_judged=per_query, dependence=dependence)
     *attention, by_rank = exposures(run, tags, [*config.browsing, "dcg"])
     # rewrites by several models share a pair, which then has no one twin
     twins = [
@@ -666,30 +676,21 @@ def measure_system(
         n_untagged=counts.get(BelongCode.UNTAGGED, 0),
         n_duplicates=run.n_duplicates,
         n_empty=counts.get(BelongCode.LACKING, 0),
-        notes=(
-            *lacks,
-            *notes,
-            *run.notes,
-            *_tie_notes(run, config),
-            *_unknown_holes(qrels, tags),
-            *_shared_documents(cells, config),
-        ),
+        notes=(*lacks, *notes, *run.notes, *_notes(run, qrels, tags, cells, config)),
         chance=per_query,
-        holes=tuple(
-            holes_of(
-                run,
-                qrels,
-                tags,
-                cells,
-                config,
-                as_judged=per_query,
-                dependence=dependence,
-            )
-        ),
+        holes=tuple(holes),
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
         if len(per_query) > 1
         else None,
     )
+
+
+def _notes(
+    run: Run, qrels: Qrels, tags: TagTable, cells: Sequence[SkewCell], config: AuditConfig
+) -> Iterator[Finding]:
+    yield from _tie_notes(run, config)
+    yield from _unknown_holes(qrels, tags)
+    yield from _shared_documents(cells, config)
 
 
 def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[Finding]:
