@@ -130,6 +130,9 @@ class TagTable:
     whole : mapping of str to int, optional
         Documents per source of the corpus that this table is an excerpt of, ``""`` for untagged
         ones: an audit needs the tags of what was retrieved or judged, and these numbers.
+    row_of : mapping of str to int
+        Row number by document id, made where it is left out. Runs and judgments are looked up in
+        it, in whatever order they name documents.
     """
 
     doc_ids: tuple[str, ...]
@@ -142,6 +145,18 @@ class TagTable:
     origins: tuple[Origin | None, ...] | None = None
     confidences: npt.NDArray[np.float32] | None = None
     whole: Mapping[str, int] | None = None
+    row_of: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.row_of) == len(self):
+            return
+        rows = dict(zip(self.doc_ids, range(len(self)), strict=True))
+        if len(rows) != len(self):
+            raise DataError(
+                f"document id {Counter(self.doc_ids).most_common(1)[0][0]!r} is tagged twice; each "
+                "id may have one tag row"
+            )
+        object.__setattr__(self, "row_of", rows)
 
     @classmethod
     def from_tags(cls, items: Iterable[tuple[str, DocTags]]) -> TagTable:
@@ -180,18 +195,12 @@ class TagTable:
         DataError
             If a document id occurs twice.
         """
-        ids = tuple(doc_ids)
-        if len(set(ids)) != len(ids):
-            raise DataError(
-                f"document id {Counter(ids).most_common(1)[0][0]!r} is tagged twice; each id "
-                "may have one tag row"
-            )
         source_names, source_codes = _encode(sources)
         pair_names, pair_codes = _encode(pair_ids)
         style_names, style_codes = _encode(styles)
         confident = any(c is not None for c in confidences)
         return cls(
-            doc_ids=ids,
+            doc_ids=tuple(doc_ids),
             sources=source_names,
             source_codes=source_codes,
             pair_ids=pair_names,
@@ -201,11 +210,6 @@ class TagTable:
             origins=tuple(origins) if any(origins) else None,
             confidences=np.array(confidences, dtype=np.float32) if confident else None,
         )
-
-    @cached_property
-    def row_of(self) -> Mapping[str, int]:
-        """Row number by document id."""
-        return dict(zip(self.doc_ids, range(len(self)), strict=True))
 
     def __repr__(self) -> str:
         of = ", ".join(self.sources) or "unknown source"

@@ -76,15 +76,7 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
         raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
     if len({len(column) for column in columns.values()}) > 1:
         raise DataError(f"{what}: columns differ in length")
-    for name, cells in columns.items():
-        try:
-            repr([cell for cell in cells if isinstance(cell, list | dict)])
-        except RecursionError as error:
-            raise DataError(
-                f"{what}: column {name!r} holds lists in lists, too deep to be read; expected "
-                "numbers or texts"
-            ) from error
-    return {name: _or_none(cells) for name, cells in columns.items()}
+    return {name: _or_none(cells, f"{what}: column {name!r}") for name, cells in columns.items()}
 
 
 def _is_dataset(value: object) -> bool:
@@ -152,10 +144,12 @@ def rows_by_id(value: Any, key: str, cell: str) -> Any:  # noqa: ANN401 - whatev
     key, cell : str
         Names of the columns of ids, and of what is no row.
     """
-    if not isinstance(value, Mapping) or any(map(is_column, value.values())):
+    if not isinstance(value, Mapping):
         return value
-    if set(map(type, value.values())) <= {str, type(None)}:
+    if {*map(type, value.values())} <= {str, type(None)}:
         return {key: list(value), cell: list(value.values())}
+    if any(map(is_column, value.values())):
+        return value
     return [{**_row(one, cell), key: name} for name, one in value.items()]
 
 
@@ -168,10 +162,19 @@ def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
     return {cell: text, "metadata": getattr(value, "metadata", None)}
 
 
-def _or_none(cells: list[Any]) -> list[Any]:
+def _or_none(cells: list[Any], where: str) -> list[Any]:
     """Return cells with None where one is NaN or says that it is missing."""
-    if {*map(type, cells)} <= {str, int, float, bool, type(None)}:
+    kinds = {*map(type, cells)}
+    if kinds <= {str, type(None)}:
+        return cells
+    if kinds <= {str, int, float, bool, type(None)}:
         return [None if cell != cell else cell for cell in cells]  # noqa: PLR0124 - NaN
+    try:
+        repr([cell for cell in cells if isinstance(cell, list | dict)])
+    except RecursionError as error:
+        raise DataError(
+            f"{where} holds lists in lists, too deep to be read; expected numbers or texts"
+        ) from error
     return [None if _is_missing(cell) else cell for cell in cells]
 
 

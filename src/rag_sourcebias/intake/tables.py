@@ -700,7 +700,8 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
         Naming file and line of an empty cell or one that is no name.
     """
     cells = table.columns[column]
-    names = [cell.strip() if isinstance(cell, str) else _name(cell) for cell in cells]
+    texts = cells if {*map(type, cells)} <= {str} else map(_name, cells)
+    names = list(map(str.strip, texts))
     if "" in names:
         row = names.index("")
         raise DataError(
@@ -714,10 +715,10 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
 
 
 def _name(cell: Any) -> str:  # noqa: ANN401
-    """Return a number or truth value as a name, "" for anything else."""
+    """Return text as it is, a number or truth value as a name, "" for anything else."""
     if isinstance(cell, float) and not math.isfinite(cell):
         return ""
-    return name_of(cell) if isinstance(cell, bool | int | float) else ""
+    return name_of(cell) if isinstance(cell, str | bool | int | float) else ""
 
 
 def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:

@@ -132,7 +132,7 @@ def places_of(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
     return np.fromiter(map(get, names, repeat(-1)), dtype=np.int64, count=len(names))
 
 
-# What was looked up last among the documents of judgments: runs and tags often have the same.
+# What was looked up last among the documents of judgments, by which two measures go.
 _PLACES: WeakKeyDictionary[Qrels, tuple[tuple[str, ...], IntArray]] = WeakKeyDictionary()
 
 
@@ -508,10 +508,7 @@ def _source_codes_of(qrels: Qrels, tags: TagTable) -> IntArray:
     """Return the source code of each judged document, looked up once."""
     known = _LOOKED_UP.setdefault(tags, WeakKeyDictionary()).setdefault(qrels, {})
     if "sources" not in known:
-        # of a corpus few documents are judged: a table of these is quicker than one of all
-        place = _judged_places(tags.doc_ids, qrels)
-        known["sources"] = np.full(len(qrels.doc_ids), -1, dtype=np.int64)
-        known["sources"][place[place >= 0]] = tags.source_codes[place >= 0]
+        known["sources"] = source_codes_for(qrels.doc_ids, tags)
     codes: IntArray = known["sources"]
     return codes
 

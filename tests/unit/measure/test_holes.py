@@ -106,7 +106,7 @@ def test_holes_get_grades_of_their_source_and_bin_of_ranks(seed: int) -> None:
 def test_parts_of_queries_draw_from_their_own_judgments() -> None:
     # one document on rank 1 of each query: judged relevant in the first part, not so in the second
     run = Run.from_dict({f"q{i}": {f"d{i}": 1.0} for i in range(40)})
-    tags = TagTable.from_sources({f"d{i}": "human" for i in range(40)})
+    tags = read_tags({f"d{i}": "human" for i in range(40)})
     judged = {f"q{i}": {f"d{i}": int(i < 20)} for i in range(0, 40, 2)}
     holes = {f"q{i}": {"other": 0} for i in range(1, 40, 2)}
     retrieved = Retrieved.of(run, Qrels.from_dict(judged | holes), tags)
