@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -56,7 +57,7 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
         return judgments
     table = _of_lines(judgments)
     if table is None:
-        table = read_table(_as_columns(judgments), _chosen(table_name(judgments)))
+        table = _rows_with_grade(read_table(_as_columns(judgments), _chosen(table_name(judgments))))
     queries, docs = (
         names_of(table, str(table.roles[role]), role=f"{role} id") for role in ("query", "document")
     )
@@ -89,6 +90,23 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
         doc_codes=doc_codes[once],
         grades=np.maximum(grades[once], 0),
         n_negative=int(np.count_nonzero(grades[once] < 0)),
+    )
+
+
+def _rows_with_grade(table: Table) -> Table:
+    """Return the rows that have a grade: in a sheet nobody has judged the others yet."""
+    cells = table.columns.get(str(table.roles["grade"]))
+    if cells is None:
+        return table
+    rows = [row for row, cell in enumerate(cells) if cell not in ("", None)]
+    if not rows:
+        raise DataError(
+            f"{table.path}: no row has a grade; write one (0, 1, 2, …) for each document judged"
+        )
+    return replace(
+        table,
+        lines=[table.lines[row] for row in rows],
+        columns={name: [column[row] for row in rows] for name, column in table.columns.items()},
     )
 
 
