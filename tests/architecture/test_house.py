@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20552,
-    "intake": 23858,
+    "intake": 23835,
     "judged": 30350,
     "llm": 4069,
     "measure": 7113,
