@@ -144,4 +144,4 @@ def test_a_store_without_tags_says_so(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert code == 0, told
-    assert "No document of the store has a tag" in " ".join(shown.split())
+    assert "has a tag of its source" in " ".join(shown.split())

@@ -52,8 +52,8 @@ class ShownCode(Code, home="shown"):
     )
     UNTAGGED = "No source is known for {n} of {n_documents:document|documents}."
     NO_TAGS = (
-        "No document of the store has a tag of its source: tag it, `rag-sourcebias tag apply "
-        "--store {store} --rules rules.yaml --dry-run`"
+        "No document of {store} has a tag of its source. How to tag them: `rag-sourcebias tag "
+        "apply --help`"
     )
     EMPTY = "Nothing was returned for {n} of {n_queries:question|questions}; they are left out."
     AT_ONCE = "Intervals of {n} sources hold at once."

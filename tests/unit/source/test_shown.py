@@ -106,7 +106,7 @@ def test_few_questions_give_no_interval_and_no_verdict() -> None:
 
 def test_a_store_without_tags_says_how_to_tag_it() -> None:
     report = found(corpus_of({"": 5}), [["0"] for _ in range(20)])
-    assert "tag apply --store" in str(report)
+    assert "tag apply --help" in str(report)
 
 
 def test_a_report_is_read_back(tmp_path: Path) -> None:
