@@ -35,7 +35,7 @@ def test_a_first_screen_needs_no_statistics(name: str) -> None:
 
 def test_jargon_is_seen() -> None:
     report = read_report(FOLDER / "judged-answers.json.gz")
-    assert JARGON.search(" ".join(map(str, report.page().sections)))
+    assert JARGON.search(" ".join(map(str, report.page().headline)))
     for text in ("p < 0.001", "NDCG@5", "95% interval", "bootstrapped", "a permutation test"):
         assert JARGON.search(text), text
 

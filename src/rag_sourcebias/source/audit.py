@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -1360,7 +1361,8 @@ def measure_source_bias(
     dependence = Dependence.of(
         qrels, tags, clusters, merged_from=separate if config.merge_llms else None
     )
-    systems = [
+    several = verified is None and len(tags.sources) > 2
+    measured = [
         measure_system(
             run,
             qrels,
@@ -1369,22 +1371,37 @@ def measure_source_bias(
             dependence=dependence,
             corpus=corpus,
             settings=(settings or {}).get(run.name),
+            variant="together" if several else "mixed",
         )
         for run in many
     ]
     if verified is not None:
-        systems = [
+        measured = [
             corrected(system, run, qrels, config, dependence=dependence, verified=verified)
-            for system, run in zip(systems, many, strict=True)
+            for system, run in zip(measured, many, strict=True)
         ]
-    systems = [
-        replace(system, evidence=evidence_of(system, run, qrels, tags, config, corpus=corpus))
-        for system, run in zip(systems, many, strict=True)
-    ]
+    systems: list[SystemSkew] = []
+    for system, run in zip(measured, many, strict=True):
+        if several:
+            systems += restricted(
+                run,
+                qrels,
+                tags,
+                config,
+                dependence=dependence,
+                corpus=corpus,
+                settings=system.settings,
+            )
+            systems.append(system)
+        else:
+            evidence = evidence_of(system, run, qrels, tags, config, corpus=corpus)
+            systems.append(replace(system, evidence=evidence))
     dataset = summarise(name=name, design=design, qrels=qrels, tags=tags, corpus=corpus)
     findings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
     if verified is not None:
         findings = (_about_tags(verified), *findings)
+    if several:
+        findings = (*findings, SourceCode.RESTRICTED(severity="warning"))
     return assemble(systems, dataset, config, findings=findings)
 
 
@@ -1510,13 +1527,15 @@ def assemble(
 ) -> SkewReport:
     """Adjust p-values over the report's family and put the report together."""
     done, n_tests = adjusted(systems, config)
-    read = (
-        SourceCode.AS_READ(severity="warning", system=system.name, note=note)
+    read = {
+        (system.name, str(note)): SourceCode.AS_READ(
+            severity="warning", system=system.name, note=note
+        )
         for system in systems
         if system.variant == "mixed"
         for note in system.notes
         if note.severity == "warning"
-    )
+    }
     return SkewReport(
         data=data,
         config=config,
@@ -1524,8 +1543,124 @@ def assemble(
         n_tests=n_tests,
         environment=environment(),
         created=timestamp(),
-        findings=(*findings, *read),
+        findings=(*findings, *read.values(), *_signs_differ(done)),
     )
+
+
+# One generator at a time ([K] mixes human text with that of one model): several rewrites of one
+# document in one index compete with one another, which can turn the sign of a skew.
+
+
+class TwoSources(NamedTuple):
+    """Data from which the documents of all sources but two were taken out."""
+
+    qrels: Qrels
+    tags: TagTable
+    rows: npt.NDArray[np.intp]
+    """Rows of the table that are left."""
+
+
+def two_sources(qrels: Qrels, tags: TagTable, kept: tuple[str, str]) -> TwoSources:
+    """Take out the documents of all sources but two; what has no source stays."""
+    names = tuple(name for name in tags.sources if name in kept)
+    code_of = [names.index(name) if name in kept else -1 for name in tags.sources]
+    rows = np.flatnonzero(_stays(tags.source_codes, tags, kept))
+    left = tags.take(rows)
+    stays = _stays(source_codes_for(qrels.doc_ids, tags), tags, kept)
+    judged = qrels.take(stays[qrels.doc_codes])
+    return TwoSources(
+        qrels=replace(
+            judged,
+            doc_ids=tuple(compress(qrels.doc_ids, stays.tolist())),
+            doc_codes=(np.cumsum(stays) - 1)[judged.doc_codes].astype(np.int32),
+        ),
+        tags=replace(
+            left,
+            sources=names,
+            source_codes=np.array([*code_of, -1], dtype=np.int32)[left.source_codes],
+        ),
+        rows=rows,
+    )
+
+
+def _stays(
+    codes: npt.NDArray[np.integer[Any]], tags: TagTable, kept: tuple[str, str]
+) -> npt.NDArray[np.bool_]:
+    return (codes < 0) | np.isin(codes, [tags.sources.index(name) for name in kept])
+
+
+def restricted(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+    corpus: Corpus | None = None,
+    queries: Sequence[Query] = (),
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SystemSkew]:
+    """Measure a ranking of all sources without the documents of all but one of the others.
+
+    It stands in for the index of two sources where none can be built.
+    """
+    codes = source_codes_for(run.doc_ids, tags)[run.doc_codes]
+    for other in tags.sources:
+        if other == config.baseline_source:
+            continue
+        sources = (config.baseline_source, other)
+        two = two_sources(qrels, tags, sources)
+        left = np.flatnonzero(_stays(codes, tags, sources))
+        sizes = np.bincount(run.query_codes[left], minlength=len(run.query_ids))
+        ranking = replace(
+            run,
+            offsets=np.concatenate([[0], np.cumsum(sizes)]),
+            doc_codes=run.doc_codes[left],
+            scores=None if run.scores is None else run.scores[left],
+        )
+        texts = None if corpus is None else replace(corpus.take(two.rows), tags=two.tags)
+        system = measure_system(
+            ranking,
+            two.qrels,
+            two.tags,
+            config,
+            dependence=_of_queries(dependence, two),
+            corpus=texts,
+            settings=settings,
+        )
+        evidence = evidence_of(
+            system, ranking, two.qrels, two.tags, config, corpus=texts, queries=queries
+        )
+        yield replace(system, evidence=evidence)
+
+
+def _of_queries(dependence: Dependence, two: TwoSources) -> Dependence:
+    """Return what is shared in these data by queries of the same clusters."""
+    return replace(Dependence.of(two.qrels, two.tags, None), clusters=dependence.clusters)
+
+
+def _signs_differ(systems: Sequence[SystemSkew]) -> Iterator[Finding]:
+    """Warn where a source alone beside the baseline and all in one index point apart."""
+    together = {
+        (system.name, verdict.other): verdict
+        for system in systems
+        if system.variant == "together"
+        for verdict in system.verdicts
+    }
+    for system in systems:
+        for one in system.verdicts if system.variant == "mixed" else ():
+            every = together.get((system.name, one.other))
+            if every is None or not (one.centred_delta or 0) * (every.centred_delta or 0) < 0:
+                continue
+            if any(v.interval is not None and v.interval.excludes(0.0) for v in (one, every)):
+                yield SourceCode.SIGNS_DIFFER(
+                    severity="warning",
+                    system=system.name,
+                    other=one.other,
+                    measure=one.measure,
+                    delta=one.figure,
+                    together=every.figure,
+                )
 
 
 # What distinguishes the texts of each source before any retriever sees them ([K] Fig. 3).
@@ -1681,28 +1816,29 @@ def audit_source(
     paired = bool(np.any(dataset.corpus.tags.pair_codes >= 0))
     work = _Work(dataset, config, depth, dependence, on_stage or (lambda _: None))
     systems: list[SystemSkew] = []
-    left_out = False
-    for spec in retrievers:
-        controls = rerank_controls or not isinstance(spec, RerankedSpec)
-        controls &= not isinstance(
-            spec, ApplicationSpec | FinishedRun
-        )  # it holds the documents that it holds
-        systems += work.mixed(
-            spec, with_sole_corpus=sole_corpus and controls, with_strip=settings_strip
-        )
-        small = isinstance(spec, BM25Spec) or len(dataset.corpus) <= LENGTH_MATCHED_UP_TO
-        if paired and controls and (small if length_matched is None else length_matched):
-            systems.append(work.length_matched(spec))
-        left_out |= paired and controls and length_matched is None and not small
-    data = summarise_dataset(dataset)
-    findings = list(data_warnings(data, dataset.qrels, dataset.corpus.tags, config))
+    left_out = stand_in = False
     for spec in retrievers:
         first = spec.first if isinstance(spec, RerankedSpec) else spec
-        foreign = first.language_warning(dataset.corpus) if isinstance(first, BM25Spec) else None
-        if foreign is not None:
-            findings.append(foreign)
+        held = isinstance(first, ApplicationSpec | FinishedRun)  # the documents that it holds
+        controls = not held and (rerank_controls or first is spec)
+        stand_in |= held
+        for part in work.parts(held=held):
+            systems += part.mixed(
+                spec, with_sole_corpus=sole_corpus and controls, with_strip=settings_strip
+            )
+            small = isinstance(spec, BM25Spec) or len(part.dataset.corpus) <= LENGTH_MATCHED_UP_TO
+            if paired and controls and (small if length_matched is None else length_matched):
+                systems.append(part.length_matched(spec))
+            left_out |= paired and controls and length_matched is None and not small
+        if len(dataset.corpus.tags.sources) > 2:
+            systems += work.together(spec, alone=held)
+    data = summarise_dataset(dataset)
+    findings = list(data_warnings(data, dataset.qrels, dataset.corpus.tags, config))
+    findings += _languages(dataset.corpus, retrievers)
     if left_out:
         findings.append(SourceCode.NOT_REPEATED(severity="warning"))
+    if stand_in and len(dataset.corpus.tags.sources) > 2:
+        findings.append(SourceCode.RESTRICTED(severity="warning"))
     report = assemble(systems, data, config, findings=findings)
     if not text_statistics:
         return report
@@ -1716,6 +1852,14 @@ def audit_source(
             rng=config.seed,
         ),
     )
+
+
+def _languages(corpus: Corpus, retrievers: Sequence[RetrieverSpec]) -> Iterator[Finding]:
+    for spec in retrievers:
+        first = spec.first if isinstance(spec, RerankedSpec) else spec
+        foreign = first.language_warning(corpus) if isinstance(first, BM25Spec) else None
+        if foreign is not None:
+            yield foreign
 
 
 def require_plan(names: Sequence[str], depth: int, config: AuditConfig) -> None:
@@ -1786,6 +1930,42 @@ class _Work:
     depth: int
     dependence: Dependence
     on_stage: Callable[[str], None]
+
+    def parts(self, *, held: bool) -> list[_Work]:
+        """Return the work for the baseline with each other source, in indices of their own."""
+        tags, baseline = self.dataset.corpus.tags, self.config.baseline_source
+        if len(tags.sources) == 2:
+            return [self]
+        if held:
+            return []
+        found = []
+        for other in tags.sources:
+            if other != baseline:
+                two = two_sources(self.dataset.qrels, tags, (baseline, other))
+                corpus = replace(self.dataset.corpus.take(two.rows), tags=two.tags)
+                dataset = replace(self.dataset, corpus=corpus, qrels=two.qrels)
+                found.append(
+                    replace(self, dataset=dataset, dependence=_of_queries(self.dependence, two))
+                )
+        return found
+
+    def together(self, spec: RetrieverSpec, *, alone: bool) -> Iterator[SystemSkew]:
+        """Measure the index of all sources, and each beside the baseline in its rankings."""
+        data = self.dataset
+        self.on_stage(f"{spec.name}: all sources in one index")
+        run = replace(self._search(spec, data.corpus), name=spec.name)
+        if alone:
+            yield from restricted(
+                run,
+                data.qrels,
+                data.corpus.tags,
+                self.config,
+                dependence=self.dependence,
+                corpus=data.corpus,
+                queries=data.queries,
+                settings=spec.settings,
+            )
+        yield self._measure(run, spec, data.corpus, variant="together")
 
     def mixed(
         self, spec: RetrieverSpec, *, with_sole_corpus: bool, with_strip: bool

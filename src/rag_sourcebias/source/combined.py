@@ -126,13 +126,17 @@ def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
 
 
 def _combined(name: str, reports: Sequence[SkewReport]) -> CombinedSkew:
-    firsts = (
-        next(((report.data.name, v.other, v.interval) for v in system.verdicts if v.interval), None)
-        for report in reports
-        for system in report.systems
-        if (system.name, system.variant) == (name, "mixed")
-    )
-    found = {f"{first[0]}, {first[1]}": first[2] for first in firsts if first}
+    found: dict[str, Interval] = {}
+    for report in reports:
+        intervals = [
+            (verdict.other, verdict.interval)
+            for system in report.systems
+            if (system.name, system.variant) == (name, "mixed")
+            for verdict in system.verdicts
+            if verdict.interval
+        ]
+        for other, one in intervals[:1]:
+            found[f"{report.data.name}, {other}"] = one
     interval, refusal = None, None
     try:
         interval = random_effects(list(found.values()))

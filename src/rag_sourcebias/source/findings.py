@@ -396,7 +396,7 @@ class ExposureShare:
     difference: Interval | None
 
 
-Variant = Literal["mixed", "exact", "length-matched"]
+Variant = Literal["mixed", "exact", "length-matched", "together"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,9 +431,11 @@ class SystemSkew:
     name : str
     settings : mapping of str to str
         What would be needed to repeat the run (k1, dtype, maximum length, index parameters, …).
-    variant : {"mixed", "exact", "length-matched"}
-        ``"mixed"`` as deployed; ``"exact"`` the same encoder with exact search, reported when the
-        approximate index returned something else; ``"length-matched"`` pairs cut to equal length.
+    variant : {"mixed", "exact", "length-matched", "together"}
+        ``"mixed"`` the baseline with one other source, in one index; ``"together"`` with all other
+        sources in it, where there are several; ``"exact"`` the same encoder with exact search,
+        reported when the approximate index returned something else; ``"length-matched"`` pairs cut
+        to equal length.
     scores : SourceScores
     cells : tuple of SkewCell
     twins : tuple of TwinSkew
@@ -483,6 +485,11 @@ class SystemSkew:
     holes: tuple[Holes, ...] = ()
     across: AcrossSources | None = None
     evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def against(self) -> str:
+        """Sources compared with the baseline, in words."""
+        return ", ".join(chance.other for chance in self.chance)
 
     def cell(self, measure: str, other: str) -> SkewCell:
         """Return the cell of one measure against one other source."""
@@ -621,10 +628,11 @@ class SkewResults(Stored):
     text_statistics: tuple[TextStatistic, ...] = ()
     inputs: str = ""
 
-    def system(self, name: str, variant: str = "mixed") -> SystemSkew:
-        """Return one system by name."""
+    def system(self, name: str, variant: str = "mixed", *, other: str = "") -> SystemSkew:
+        """Return one system by name; of several other sources that with ``other``, or the first."""
         for system in self.systems:
-            if system.name == name and system.variant == variant:
+            same = system.name == name and system.variant == variant
+            if same and (not other or other in system.scores.sources):
                 return system
         raise DataError(
             f"no system {name!r} ({variant}); there are {[s.name for s in self.systems]}"
@@ -819,6 +827,19 @@ class SourceCode(Code, home="source"):
         "Sources of relevant documents: {n_declared} declared, {n_detected} by a detector, "
         "{n_verified} verified by people, who found {n_wrong} of these detected wrong; the "
         "intervals allow for wrong tags among the others."
+    )
+    RESTRICTED = (
+        "Each source was compared alone in the rankings of all, the documents of the others left "
+        "out: an index of two sources might rank otherwise."
+    )
+    ONE_INDEX = (
+        "All sources stood in one index, where versions of one document compete with one another: "
+        "--engine memory compares one source with the baseline at a time."
+    )
+    SIGNS_DIFFER = (
+        "{system}, {measure}: alone beside the baseline {other} has centred Relative Δ "
+        "{delta:signed}, in one index with all sources {together:signed}, as versions of one "
+        "document compete with one another there."
     )
     NOT_REPEATED = (
         "Not all retrievers were also measured at equal length, which encodes half of the texts "
@@ -1101,7 +1122,11 @@ def _counted(unit: Literal["pair", "query"], lead: FloatArray) -> Tally:
 # Names.
 
 
-REPEATS = {"length-matched": "At equal length", "exact": "With exact search"}
+REPEATS = {
+    "length-matched": "At equal length",
+    "exact": "With exact search",
+    "together": "In one index with all sources",
+}
 
 
 def others_of(report: SkewResults) -> tuple[str, ...]:

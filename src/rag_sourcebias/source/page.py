@@ -91,6 +91,10 @@ def _frame(rows: Iterable[object], n_heads: int, columns: Mapping[str, _Column])
     for name, column in columns.items():
         value_of = attrgetter(column.path)
         values[name] = [value_of(row) for row in every]
+    if len(set(values.get("against", ()))) == 1:
+        n_heads -= 1
+        del values["against"]
+    columns = {name: columns[name] for name in values}
     return Frame(
         columns=values,
         heads={name: column.head for name, column in columns.items() if column.head},
@@ -111,6 +115,7 @@ def _columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, l
 
 
 _SYSTEM, _VARIANT = _Column("system.name"), _Column("system.variant")
+_AGAINST = _Column("system.against")  # left out where every system has the same other source
 
 
 def _cells(report: SkewResults) -> Iterator[SkewCell]:
@@ -182,6 +187,28 @@ def _settings_strip(report: SkewResults) -> Frame:
     )
 
 
+def _generators(report: SkewResults) -> Frame:
+    """Return centred Relative Δ of each source alone beside the baseline, and all in one index."""
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    if len(others_of(report)) > 1:
+        for system, cell in _rows(report, "cells"):
+            if system.variant in _INDICES:
+                key = (system.name, cell.other, _INDICES[system.variant])
+                rows.setdefault(key, {})[cell.measure] = cell.centred.figure
+    measures = list(next(iter(rows.values()), {}))
+    return Frame(
+        columns=_columns(
+            ("system", "other", "index", *measures),
+            ((*key, *(found[measure] for measure in measures)) for key, found in rows.items()),
+        ),
+        formats=dict.fromkeys(measures, "signed"),
+        n_heads=3,
+    )
+
+
+_INDICES = {"mixed": "two sources", "together": "all sources"}
+
+
 def _judged(report: SkewResults) -> Frame:
     """Return what was judged of the first ranks, and the primary measure with the rest counted."""
     baseline, other = sides_of(report)
@@ -235,25 +262,27 @@ def _exposure(report: SkewResults) -> Frame:
     columns = {
         "system": _SYSTEM,
         "variant": _VARIANT,
+        "against": _AGAINST,
         "attention": _Column("found.browsing"),
         "source": _Column("found.source"),
         "share": _Column("found.share", "", "percent"),
         "corpus_share": _Column("found.corpus_share", "of the corpus", "percent"),
         "difference": _Column("found.difference", "difference (points)", "points"),
     }
-    return _frame(_rows(report, "exposure"), 4, columns)
+    return _frame(_rows(report, "exposure"), 5, columns)
 
 
 def _runs(report: SkewResults) -> Frame:
     columns = {
         "system": _Column("name"),
         "variant": _Column("variant"),
+        "against": _Column("against"),
         "awrf": _Column("awrf", "AWRF", "3"),
         "n_untagged": _Column("n_untagged", "untagged entries"),
         "n_duplicates": _Column("n_duplicates", "repeated entries"),
         "n_empty": _Column("n_empty", "queries without results"),
     }
-    return _frame(report.systems, 2, columns)
+    return _frame(report.systems, 3, columns)
 
 
 def _cases(report: SkewResults) -> Frame:
@@ -278,15 +307,18 @@ def _text_statistics(report: SkewResults) -> Frame:
 def _queries(report: SkewResults) -> Frame:
     """Return the score of every query, by system, measure and source."""
     rows = (
-        (system.name, system.variant, measure, source, query, score)
+        (system.name, system.variant, system.against, measure, source, query, score)
         for system in report.systems
         for measure, source in product(system.scores.measures, system.scores.sources)
         for query, score in zip(
             system.scores.query_ids, system.scores.of(measure, source).tolist(), strict=True
         )
     )
-    names = ("system", "variant", "measure", "source", "query", "score")
-    return Frame(columns=_columns(names, rows), n_heads=5)
+    names = ("system", "variant", "against", "measure", "source", "query", "score")
+    columns = _columns(names, rows)
+    if len(others_of(report)) == 1:
+        del columns["against"]
+    return Frame(columns=columns, n_heads=len(columns) - 1)
 
 
 def _assumptions(report: SkewResults) -> Frame:
@@ -342,6 +374,7 @@ def _about(report: SkewResults) -> dict[str, Frame]:
 TABLES: Mapping[str, Callable[[SkewResults], Frame]] = {
     "verdicts": _verdicts,
     "delta": _delta,
+    "generators": _generators,
     "settings strip": _settings_strip,
     "judged": _judged,
     "sole corpus": _sole_corpus,
@@ -368,6 +401,7 @@ def page(report: SkewResults) -> d.Document:
         _cases_section(report),
         _cutoffs_section(report, found),
         _numbers_section(report),
+        _tabled(report, "generators"),
         _tabled(report, "settings strip"),
         _tabled(report, "judged"),
         _tabled(report, "twins"),
@@ -431,6 +465,13 @@ class _Told(NamedTuple):
 
 _SECTIONS = {
     "cases": _Told("evidence", "The queries behind it"),
+    "generators": _Told(
+        "generators",
+        "One generator at a time",
+        "Centred Relative Δ of every measure, with the documents of one other source at a time "
+        "beside the baseline’s, and with all sources in one index. In that, versions of one "
+        "document compete with one another; verdicts rest on two sources at a time.",
+    ),
     "settings strip": _Told(
         "sign",
         "What turns the sign",
@@ -908,15 +949,17 @@ def _texts_section(report: SkewResults) -> d.Section | None:
 
 
 def _caveats_section(report: SkewResults) -> d.Section:
-    notes = [(label(system), note) for system in report.systems for note in notes_of(system)]
+    notes = {
+        (label(system), str(note)): note for system in report.systems for note in notes_of(system)
+    }
     blocks: list[d.Block] = []
     assumptions = _assumptions(report)
     if len(assumptions):
         blocks.append(d.Table(caption="What the intervals assume", frame=assumptions))
     blocks.append(d.Heading(text="Caveats"))
     if notes:
-        of, rows = zip(*notes, strict=True)
-        blocks.append(d.Listing(rows=rows, of=of))
+        of = tuple(name for name, _ in notes)
+        blocks.append(d.Listing(rows=tuple(notes.values()), of=of))
     else:
         blocks.append(d.Say(text="There are none besides the warnings at the top."))
     return d.Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))

@@ -189,6 +189,8 @@ def audit_source_sharded(
         attribution=dataset.attribution,
     )
     findings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
+    if len(facts.sources) > 2:
+        left_out.append(SourceCode.ONE_INDEX(severity="warning"))
     report = assemble(systems, data, config, findings=[*findings, *left_out])
     return replace(report, environment={**report.environment, **job.engine.settings})
 
