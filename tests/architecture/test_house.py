@@ -28,7 +28,7 @@ NODES = {
     "debias": 21657,
     "explain": 9767,
     "infer": 20552,
-    "intake": 23648,
+    "intake": 23645,
     "judged": 31063,
     "llm": 4069,
     "measure": 7113,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -71,7 +70,8 @@ def read_tags(
     def choose(names: tuple[str, ...]) -> dict[str, str | None]:
         asked = {"document": doc_id, "source": source, "style": style}
         needed = ("document", "source")
-        found = find_columns(names, asked, path=name, needed=needed, options=False)
+        options = {"source": "--group (in a terminal)"}
+        found = find_columns(names, asked, path=name, needed=needed, options=options)
         others = (own for own in ("pair_id", "origin", "confidence") if own in names)
         return found | {own: own for own in others if own != found["source"]}
 
@@ -260,7 +260,7 @@ def document_columns(
     """Find the columns of documents; see :func:`read_documents`."""
     own = "_id" if "_id" in names else None  # of BEIR, whatever else is there
     asked = {"document": own, "text": None, "title": None}
-    found = find_columns(names, asked, path=path, needed=("document", "text"), options=False)
+    found = find_columns(names, asked, path=path, needed=("document", "text"), options={})
     kept = names if whole else [*_TOLD, "metadata"]
     others = [name for name in kept if name in names and name not in found.values()]
     return {**found, "others": others}
@@ -404,7 +404,7 @@ def read_queries(queries: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever 
 
     def choose(names: tuple[str, ...]) -> dict[str, str | None]:
         asked = {"query": "_id" if "_id" in names else None, "query_text": None}
-        return find_columns(names, asked, path=name, needed=sorted(asked), options=False)
+        return find_columns(names, asked, path=name, needed=sorted(asked), options={})
 
     name = table_name(queries)
     rows = rows_by_id(_without_header(queries, "query"), "query_id", "text")
@@ -415,9 +415,7 @@ def read_queries(queries: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever 
 
 def _without_header(source: Any, role: str) -> Any:  # noqa: ANN401
     """Return two columns whose first line names neither as a table; else what was given."""
-    if not isinstance(source, str | os.PathLike):
-        return source
-    if not os.fspath(source).removesuffix(".gz").endswith((".tsv", ".txt")):
+    if not table_name(source).removesuffix(".gz").endswith((".tsv", ".txt")):
         return source
     first = next(read_lines(source), (0, ""))[1].split("\t")
     named = find_column(first, role) or find_column(first, "text")

@@ -44,8 +44,13 @@ class Given:
     @classmethod
     def of(cls, dataset: Dataset) -> Given:
         """Take everything from a data set."""
-        tags = dataset.corpus.tags
-        return cls(name=dataset.name, qrels=dataset.qrels, tags=tags, dataset=dataset, texts=True)
+        return cls(
+            name=dataset.name,
+            qrels=dataset.qrels,
+            tags=dataset.corpus.tags,
+            dataset=dataset,
+            texts=True,
+        )
 
 
 _PARTS = {

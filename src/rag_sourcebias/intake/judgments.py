@@ -156,7 +156,7 @@ def _of_lines(judgments: Any) -> Table | None:  # noqa: ANN401
     if not judged and (first.startswith(("{", "[")) or (headed and re.search("[\t,;]", first))):
         return None
     columns = _BEIR if len(fields) == len(_BEIR) else _TREC
-    return read_fields(path, columns, _judgment, n_headers=int(headed))
+    return read_fields(path, columns, _judgment, n_headers=headed)
 
 
 _BEIR = {"query": "query-id", "document": "corpus-id", "grade": "score"}

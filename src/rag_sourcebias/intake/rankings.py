@@ -641,7 +641,7 @@ def _query_id(query: Any) -> Any:  # noqa: ANN401 - an id, or a mapping that hol
 def _chosen(where: str) -> Chooser:
     def choose(names: tuple[str, ...]) -> Mapping[str, str | None]:
         roles = dict.fromkeys(_ROLES)
-        columns = find_columns(names, roles, path=where, needed=_ROLES[:2], options=False)
+        columns = find_columns(names, roles, path=where, needed=_ROLES[:2], options={})
         if not any(columns[role] for role in ("rank", "score", "distance")):
             raise DataError(
                 f"{where} has neither rank nor score: columns are {', '.join(names)}; add one"

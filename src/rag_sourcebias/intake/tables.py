@@ -910,7 +910,7 @@ def find_columns(
     path: str,
     taken: Collection[str | None] = (),
     needed: Collection[str] = (),
-    options: bool = True,
+    options: Mapping[str, str] | None = None,
 ) -> dict[str, str | None]:
     """Find the columns of several roles, each with what the caller said of it.
 
@@ -939,20 +939,21 @@ def require_roles(
     needed: Iterable[str],
     *,
     path: str,
-    options: bool = True,
+    options: Mapping[str, str] | None = None,
 ) -> None:
     """Raise if a role that is needed has no column.
 
     Parameters
     ----------
-    options : bool
-        Whether a caller can say which column has a role, so that a refusal advises it.
+    options : mapping of str to str, optional
+        What says which column has a role, where anything does; by default its keyword.
     """
     lacking = [role for role in needed if found[role] is None]
     if lacking:
         plain = [_ALIASES[role][0] for role in lacking]
         usual = "; ".join(", ".join(_ALIASES[role][:6]) for role in lacking)
-        said = f" with {' and '.join(f'{role}=…' for role in plain)}, or" if options else ""
+        naming = [f"{role}=…" if options is None else options.get(role, "") for role in plain]
+        said = f" with {' and '.join(naming)}, or" if all(naming) else ""
         raise DataError(
             f"{path}: no column is recognised as {' or '.join(plain)}; its columns are "
             f"{', '.join(names)}; name the column{said} as is usual: {usual}"
@@ -990,7 +991,7 @@ def find_ids(
         wanted = (given,) if isinstance(given, str) else tuple(given)
         require_columns(names, wanted, path)
         return wanted
-    single = find_column(names, "id", given=None, path=path, taken=taken)
+    single = find_column(names, "id", path=path, taken=taken)
     if single is not None:
         return (single,)
     pair = tuple(
