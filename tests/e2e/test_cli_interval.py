@@ -233,3 +233,38 @@ def test_the_next_command_reads_the_files_that_were_given(tmp_path: Path) -> Non
     assert next_command(succeed("interval", "--sample", cwd=tmp_path), tmp_path).startswith(
         "labels --sample -n "
     )
+
+
+@pytest.mark.parametrize(
+    ("people", "judge"),
+    [
+        ((0, 1), (1, 2, 3, 4, 5)),
+        ((0, 1), (1, 1, 1, 2, 3)),
+        ((1, 2, 3, 4, 5), (0, 1)),
+        ((0, 1, 2, 3), (0.1, 0.4, 0.9)),
+    ],
+    ids=("verdicts and stars", "low stars", "stars and verdicts", "grades and probabilities"),
+)
+def test_a_judge_on_another_scale_is_never_compared(
+    tmp_path: Path, people: tuple[float, ...], judge: tuple[float, ...]
+) -> None:
+    shares = [k * 7 % 60 / 60 for k in range(200)]
+    rows = [
+        (
+            f"i{k}",
+            "ab"[k % 2],
+            people[int(share * len(people))] if k < 60 else "",
+            judge[min(int((share + k % 3 * 0.1) * len(judge)), len(judge) - 1)],
+        )
+        for k, share in enumerate(shares)
+    ]
+    write_csv(tmp_path / "items.csv", ("id", "system", "human", "judge"), rows)
+    for command in (("interval", "items.csv", "--report", "out"), ("judge", "audit", "items.csv")):
+        text = succeed(*command, cwd=tmp_path)
+        assert "another scale" in text
+        page = tmp_path / "out" / "report.md"
+        for said in (text, page.read_text(encoding="utf-8")):
+            for words in ("too high", "too low", "too kind", "wrong about", "judge − human in"):
+                assert words not in said
+    found = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert found["audits"]["score"].get("bias") is None

@@ -68,6 +68,7 @@ from rag_sourcebias.judged.judge_audit import (
     judge_shares,
     judge_warnings,
     rows_of,
+    same_scale,
     several_judges,
 )
 from rag_sourcebias.judged.page import JudgedReport
@@ -690,6 +691,8 @@ def judge_items_with_intervals(
         for system, rows in groups.items()
     ]
     begin("comparisons and judge audit")
+    both = items.labeled & items.judged
+    shared = not both.any() or same_scale(items.human[both], items.judge[both])
     found_between = group_differences(items, groups, means, measure, config, bounds=bounds)
     return JudgedReport(
         schema_version=JUDGED_SCHEMA_VERSION,
@@ -709,7 +712,8 @@ def judge_items_with_intervals(
         created=timestamp(),
         warnings=(*warnings, *found_between.warnings),
         judges=judge_shares(items),
-        evidence=evidence_of(items),
+        evidence=evidence_of(items) if shared else (),
+        same_scale=shared,
     )
 
 

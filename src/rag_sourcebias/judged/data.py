@@ -289,6 +289,13 @@ class Agreement:
     exact: Interval
     kappa: Interval | None
 
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Return what was found, and its value."""
+        rounded = ", judge rounded" if self.rounded else ""
+        same = f"share with the same of {self.n_grades} grades{rounded}"
+        yield same, estimate(self.exact, digits=2)
+        yield "Cohen's κ, quadratic weights", estimate(self.kappa, digits=2)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeBias:
@@ -354,8 +361,9 @@ class JudgeAudit(Stored):
         1/√(n − 2): with |Pearson's r| no greater, labels alone give a narrower interval.
     human_mean, judge_mean : float
     bias : Interval or None
-        Mean judge − human; None where it has no spread to estimate from.
+        Mean judge − human; None where it has no spread to estimate from, or on another scale.
     groups : tuple of GroupBias
+        None on another scale.
     differences : tuple of BiasDifference
         Smallest p first.
     agreement : Agreement or None
@@ -367,6 +375,9 @@ class JudgeAudit(Stored):
     notes : tuple of str
     sways : tuple of JudgeBias
         Length, order, family: what the file has columns for.
+    same_scale : bool
+        Whether the judge seems to answer on the scale of people. Where it does not, differences
+        are those of the judge brought to their scale by its line.
     """
 
     n: int
@@ -384,6 +395,7 @@ class JudgeAudit(Stored):
     notes: tuple[str, ...]
     calibration: LabelCalibration | None = None
     sways: tuple[JudgeBias, ...] = ()
+    same_scale: bool = True
 
     @property
     def useless(self) -> bool:
@@ -399,11 +411,7 @@ class JudgeAudit(Stored):
         if self.pearson is not None:
             yield "Pearson's r", estimate(self.pearson, digits=2)
         if self.agreement is not None:
-            rounded = ", judge rounded" if self.agreement.rounded else ""
-            same = f"share with the same of {self.agreement.n_grades} grades{rounded}"
-            yield same, estimate(self.agreement.exact, digits=2)
-            if self.agreement.kappa is not None:
-                yield "Cohen's κ, quadratic weights", estimate(self.agreement.kappa, digits=2)
+            yield from self.agreement.rows()
         if self.bias is not None:
             yield "judge − human", estimate(self.bias, digits=3, signed=True)
         for group in self.groups:
@@ -411,7 +419,9 @@ class JudgeAudit(Stored):
         for found in self.differences:
             value = _tested(found.difference, found.p_adjusted)
             yield f"judge − human, {found.group} less {found.other}", value
-        if self.slope is not None:
+        if not self.same_scale:
+            yield "judge − human", "not compared: the judge answers on another scale"
+        elif self.slope is not None:
             yield "calibration: slope of people on the judge (1: calibrated)", f"{self.slope:.2f}"
         if self.calibration is not None:
             yield from self.calibration.rows()
@@ -489,6 +499,8 @@ class JudgedResults(Stored):
         Where several were combined.
     evidence : tuple of Evidence
         Labelled items on which the judge is furthest off.
+    same_scale : bool
+        Whether the judge seems to answer on the scale of people: only then are the two compared.
     inputs : str
         What of the command line ``labels`` takes as well; empty where there was none.
     """
@@ -513,6 +525,7 @@ class JudgedResults(Stored):
     clusters: LabelledClusters | None = None
     judges: tuple[JudgeShare, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    same_scale: bool = True
     inputs: str = ""
 
     def mean(self, measure: str, system: str = "") -> JudgedMean:

@@ -150,15 +150,39 @@ def agreement_of(
 def _shared_grades(human: FloatArray, judge: FloatArray) -> FloatArray | None:
     """Return the grades of both; None where the judge answers on another scale, or in none."""
     grades = np.unique(human)
-    if not 2 <= len(grades) <= _MOST_GRADES:
+    if not 2 <= len(grades) <= _MOST_GRADES or not same_scale(human, judge):
         return None
-    step = float(np.diff(grades).min())
     known = np.unique(judge)
-    low, high = grades[0] - known[0], known[-1] - grades[-1]
-    own = len(known) <= _MOST_GRADES and bool(np.all(np.mod(known - grades[0], step) == 0))
-    if own and max(low, high) <= 2 * step:
+    step = float(np.diff(grades).min())
+    if len(known) <= _MOST_GRADES and np.all(np.mod(known - grades[0], step) == 0):
         return np.union1d(grades, known)  # a grade only the judge uses is still a grade
-    return grades if max(low, high) <= step / 2 else None
+    return grades
+
+
+_NARROW = 0.1  # of the range of people: a judge within so little answers on a scale of its own
+
+
+def same_scale(human: FloatArray, judge: FloatArray) -> bool:
+    """Whether a judge seems to answer on the scale of people, so that means can be compared.
+
+    It does not where it goes beyond people's values by more than one of three grades or more, half
+    the step of two, or half the range of values that are no grades; nor where it stays within
+    0 to 1 or a tenth of their range though people go to 2 or more.
+    """
+    values = np.unique(human)
+    if len(values) < 2:
+        return True
+    low, high = float(values[0]), float(values[-1])
+    reach = (high - low) / 2
+    if 2 < len(values) <= _MOST_GRADES:
+        reach = float(np.diff(values).min())
+    if max(low - judge.min(), judge.max() - high) > reach + 1e-9:
+        return False
+    if high < 2 or is_constant(judge):
+        return True
+    share = judge.min() >= 0 and judge.max() <= 1
+    narrow = np.ptp(judge) < _NARROW * (high - low)
+    return not (share or narrow)
 
 
 # What each of several judges adds to their mean.
@@ -840,12 +864,19 @@ def _audit(items: JudgedItems, clusters: IntArray, *, level: float) -> JudgeAudi
         pearson, _ = agreement_intervals(y, f, clusters, confidence_level=level)
         slope = pearson.estimate * float(y.std() / f.std())
     span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
-    bias = mean_error(f - y, clusters, span=span, confidence_level=level)
+    shared = same_scale(y, f)
+    errors = f - y
+    bias = None
+    if shared:
+        bias = mean_error(errors, clusters, span=span, confidence_level=level)
+    elif slope is not None:
+        errors = slope * (f - f.mean()) - (y - y.mean())  # brought to the scale of people
     groups: tuple[GroupBias, ...] = ()
     differences: tuple[BiasDifference, ...] = ()
     if items.groups:
-        groups = group_biases(y, f, items.groups, clusters, span=span, confidence_level=level)
-        differences = bias_differences(f - y, items.groups, clusters, confidence_level=level)
+        differences = bias_differences(errors, items.groups, clusters, confidence_level=level)
+        if shared:
+            groups = group_biases(y, f, items.groups, clusters, span=span, confidence_level=level)
     useful_from = 1 / math.sqrt(len(y) - 2)
     notes = verdict_notes(y, f, pearson, differences, useful_from=useful_from, level=level)
     return JudgeAudit(
@@ -856,6 +887,7 @@ def _audit(items: JudgedItems, clusters: IntArray, *, level: float) -> JudgeAudi
         useful_from=useful_from,
         human_mean=float(y.mean()),
         judge_mean=float(f.mean()),
+        same_scale=shared,
         bias=bias,
         groups=groups,
         differences=differences,
@@ -1030,13 +1062,10 @@ def require_stable(check: DriftCheck) -> None:
             f"the judge failed on {check.n_missing} of {check.n + check.n_missing} anchors, more "
             f"than {_MOST_MISSING:.0%}: drift cannot be ruled out; judge them again"
         )
-    moved = check.error_shift
     allowed = "0" if check.margin is None else f"the margin ± {check.margin:g}"
     raise CalibrationError(
-        f"the judge has drifted: E[y − ĉ(f)] moved by {moved.estimate:.4g} "
-        f"[{moved.lower:.4g}, {moved.upper:.4g}] on {check.n} anchors, not within {allowed} (mean "
-        f"judge value moved by {check.shift.estimate:.4g}; correlation with people "
-        f"{check.correlation_then:.2f} then, {check.correlation_now:.2f} now); no interval is "
+        f"the judge has drifted: its mean error after calibration moved by "
+        f"{check.error_shift.estimate:.4g} on {check.n} anchors, not within {allowed}; no interval is "
         "given on the old calibration: label a new sample and calibrate again"
     )
 

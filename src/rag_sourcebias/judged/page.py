@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from rag_sourcebias.core.finding import Frame, Interval, number, shorten
+from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, shorten
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.data import (
     JudgeAudit,
@@ -66,7 +66,6 @@ _WORTH: dict[Role, str] = {
     "helps": "The judge saves at least {labels}",
     "costs": "The judge costs about {labels}",
 }
-_FAR = 2.5  # standard deviations of human values from their mean to a judge on its own scale
 _FIRST_ROWS = 10  # systems of a first screen
 _NAMED = 4  # systems that a sentence names
 _NAME = 40  # characters of a name in a sentence
@@ -187,10 +186,10 @@ def _plain_judge(report: JudgedResults) -> str:
     """Say of how many means the judge alone would have been wrong, and whether it is of use."""
     n = len(report.means)
     contradicted = [mean for mean in report.means if excludes_judge(report, mean)]
+    if not report.same_scale:
+        return "The judge answers on another scale."
     if n == 1:
         mean = report.means[0]
-        if other_scale(report, mean):
-            return "The judge answers on another scale."
         says = value_of(report, mean, mean.judge_alone)
         if not contradicted:
             return f"Alone, the judge says {says}, which the labels do not contradict."
@@ -251,7 +250,7 @@ def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
             bar=_bar(mean.interval, span, "baseline"),
             text=value_of(report, mean, mean.interval.estimate),
         )]  # fmt: skip
-        if not other_scale(report, mean):
+        if report.same_scale:
             judge = mean.judge_alone
             bar = Bar.over((judge, judge, judge), span, side="other", solid=True)
             text = value_of(report, mean, judge)
@@ -263,7 +262,7 @@ def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
         if mean.system in places:
             best, worst = places[mean.system]
             text += f"  #{best}" if best == worst else f"  #{best}–{worst}"
-        was = None if other_scale(report, mean) else mean.judge_alone
+        was = mean.judge_alone if report.same_scale else None
         bar = _bar(mean.interval, span, "baseline" if best == 1 else "even", was=was)
         rows.append(FirstRow(name=shorten(mean.system, _NAME), bar=bar, text=text))
     return tuple(rows)
@@ -272,7 +271,7 @@ def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
 def _scale(report: JudgedResults, means: list[JudgedMean]) -> tuple[float, float]:
     """Return a scale on which intervals and judge values of some means can be drawn."""
     ends = [end for m in means for end in (m.interval.lower, m.interval.upper)]
-    ends += [m.judge_alone for m in means if not other_scale(report, m)]
+    ends += [m.judge_alone for m in means if report.same_scale]
     margin = 0.04 * (max(ends) - min(ends)) or 0.5
     return min(ends) - margin, max(ends) + margin
 
@@ -310,7 +309,7 @@ def sentence(report: JudgedResults, mean: JudgedMean) -> str:
     if i.target != "population":
         facts.append(f"of the {i.target}")
     judge = f"judge alone {value_of(report, mean, mean.judge_alone)}"
-    if other_scale(report, mean):
+    if not report.same_scale:
         judge += " on its own scale"
     facts.append(judge)
     if i.correlation is not None:
@@ -357,23 +356,9 @@ def _has(mean: JudgedMean, *codes: InferCode) -> bool:
     return any(note.code in codes for note in mean.interval.notes)
 
 
-def other_scale(report: JudgedResults, mean: JudgedMean) -> bool:
-    """Whether the judge seems to answer on another scale than people.
-
-    Then its mean is far from theirs and its values are no grades of theirs, and neither the one nor
-    the other is an error of the judge.
-    """
-    audit = report.audits.get(mean.measure)
-    if report.kind == "ranking" or audit is None or audit.agreement is not None:
-        return False
-    alone = mean.labels_alone or mean.interval
-    deviation = alone.half_width * math.sqrt(alone.n_labeled) / 2  # about that of the human values
-    return abs(mean.judge_alone - mean.interval.estimate) > _FAR * max(deviation, 1e-12)
-
-
 def excludes_judge(report: JudgedResults, mean: JudgedMean) -> bool:
     """Whether the interval shows that the judge alone is wrong."""
-    return not other_scale(report, mean) and mean.interval.excludes(mean.judge_alone)
+    return report.same_scale and mean.interval.excludes(mean.judge_alone)
 
 
 def worth_of(report: JudgedResults, mean: JudgedMean) -> str:
@@ -544,7 +529,7 @@ def _sections(report: JudgedResults) -> Iterator[d.Section]:
     if report.ranks:
         yield _ranking(report)
     yield _means(report)
-    if report.evidence and not any(other_scale(report, mean) for mean in report.means):
+    if report.evidence:
         yield evidence_section(report)
     if report.comparisons:
         yield _comparisons(report)
@@ -651,7 +636,7 @@ def _means(report: JudgedResults) -> d.Section:
                 value_of(report, mean, found.estimate),
                 interval(found, digits=digits),
                 estimate(mean.labels_alone, digits=digits),
-                value_of(report, mean, mean.judge_alone),
+                value_of(report, mean, mean.judge_alone) if report.same_scale else MISSING,
                 number(found.correlation, digits=2),
                 number(labels_saved, digits=0, signed=True),
                 count(found.n_labeled),
@@ -689,7 +674,7 @@ def _means_picture(report: JudgedResults, measure: str) -> pic.Intervals:
             marks.append(pic.mark(mean.interval, "baseline"))
         if alone is not None:
             marks.append(pic.mark(alone, "even", solid=False))
-        if not other_scale(report, mean):
+        if report.same_scale:
             marks.append(pic.mark(None, "other", at=mean.judge_alone))
         rows.append(pic.Row(group=mean.system, marks=tuple(marks)))
     keys: tuple[pic.Key, ...] = (
@@ -790,7 +775,7 @@ def _query(report: JudgedResults, query: QueryIntervals) -> str:
 def _judge(report: JudgedResults) -> d.Section:
     blocks = _several(report) if report.judges else []
     for name, audit in report.audits.items():
-        blocks += _audit(report, name, audit)
+        blocks += _audit(name, audit)
     return d.Section(
         id="judge", nav="The judge", title="The judge against people", blocks=tuple(blocks)
     )
@@ -819,9 +804,9 @@ def _several(report: JudgedResults) -> list[d.Block]:
     return [d.Say(text=text), grid(columns, rows, "What each judge adds")]
 
 
-def _audit(report: JudgedResults, name: str, audit: JudgeAudit) -> Iterator[d.Block]:
+def _audit(name: str, audit: JudgeAudit) -> Iterator[d.Block]:
     yield d.Heading(text=d.Name(name))
-    if any(other_scale(report, mean) for mean in report.means if mean.measure == name):
+    if not audit.same_scale:
         text = (
             "The judge seems to answer on another scale than people, so judge − people is no error "
             "of the judge. How far the two go together is what counts."
@@ -934,7 +919,7 @@ class JudgedReport(Report, JudgedResults):
         for mean in self.means:
             apart = mean.judge_alone - mean.interval.estimate
             code = "judge_too_high" if apart > 0 else "judge_too_low"
-            if not mean.interval.excludes(mean.judge_alone):
+            if not excludes_judge(self, mean):
                 code = "judge_not_contradicted"
             several = len({other.measure for other in self.means}) > 1
             subject = f"{mean.system}, {mean.measure}" if several else mean.system or mean.measure

@@ -31,7 +31,6 @@ from rag_sourcebias.infer.judged import (
 )
 from rag_sourcebias.infer.means import (
     has_spread,
-    normal_quantile,
     t_around,
     t_quantile,
     wilson_ends,
@@ -42,7 +41,6 @@ from rag_sourcebias.infer.samples import (
     inclusion_probabilities,
     is_constant,
     judge_correlation,
-    residual_share,
 )
 from rag_sourcebias.judged.crc import RankedLabels
 
@@ -653,11 +651,8 @@ class ItemPlan:
         more than the pool has (population target).
     half_width : float
         Asked for; reached in about 80 % of draws like the pilot's.
-    saved_low, saved_high : float
-        Share of labels saved at the ends of a 90 % interval for the correlation.
-    correlation, correlation_low : float
-        Of human and judge values in the pilot (0 if either is constant), and its lower 80 % bound,
-        at least 0.
+    correlation : float
+        Of human and judge values in the pilot (0 if either is constant).
     target : str
     confidence_level : float
     n_pilot : int
@@ -667,10 +662,7 @@ class ItemPlan:
     n_judge: int
     n_alone: int
     half_width: float
-    saved_low: float
-    saved_high: float
     correlation: float
-    correlation_low: float
     target: str
     confidence_level: float
     n_pilot: int
@@ -685,10 +677,8 @@ class ItemPlan:
         return (
             f"{self.n_judge:,} labelled items with the judge, {self.n_alone:,} without, for "
             f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}), "
-            f"reached in about {100 * ASSURANCE:.0f}% of draws like this: {saving(self.saved)}, "
-            f"{100 * self.saved_low:.0f}% to {100 * self.saved_high:.0f}% as far as a pilot of "
-            f"{self.n_pilot:,} tells (judge r = {self.correlation:.2f}, at least "
-            f"{self.correlation_low:.2f})"
+            f"reached in about {100 * ASSURANCE:.0f}% of draws like this: {saving(self.saved)} "
+            f"(from a pilot of {self.n_pilot:,}, judge r = {self.correlation:.2f})"
         )
 
 
@@ -975,21 +965,6 @@ def plan_item_labels(
     r = 0.0
     if with_judge.rank > 1:
         r = judge_correlation(human, judge)
-    share, error = residual_share(human, judge)
-    total = float(human.var(ddof=1))
-
-    def saved(left: float) -> float:
-        """Return what is saved if the judge leaves so much of the variance."""
-        shared = 0.0
-        if target == "population":
-            shared = total * (1 - left) / pool
-        curve = replace(with_judge, variance=total * left, shared=shared)
-        return 1 - (smallest(curve.half, wanted, n, pool) or without) / without
-
-    wide = math.exp(normal_quantile(0.95) * error)
-    most_left = min(share * wide, 1.0)
-    planned = 1 - found / without
-    explained = 1 - share * math.exp(normal_quantile(ASSURANCE) * error)
     assumption = (
         f"the pilot of {n} items and the labels to come are random draws from the same items, "
         "which are independent"
@@ -998,10 +973,7 @@ def plan_item_labels(
         n_judge=found,
         n_alone=without,
         half_width=wanted,
-        saved_low=min(saved(most_left), planned),
-        saved_high=max(saved((1 - r * r) / wide), planned),
         correlation=r,
-        correlation_low=math.sqrt(max(explained, 0.0)),
         target=target,
         confidence_level=confidence_level,
         n_pilot=n,
