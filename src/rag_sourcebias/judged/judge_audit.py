@@ -1065,8 +1065,8 @@ def require_stable(check: DriftCheck) -> None:
     allowed = "0" if check.margin is None else f"the margin ± {check.margin:g}"
     raise CalibrationError(
         f"the judge has drifted: its mean error after calibration moved by "
-        f"{check.error_shift.estimate:.4g} on {check.n} anchors, not within {allowed}; no interval is "
-        "given on the old calibration: label a new sample and calibrate again"
+        f"{check.error_shift.estimate:.4g} on {check.n} anchors, not within {allowed}; no "
+        "interval is given on the old calibration: label a new sample and calibrate again"
     )
 
 
