@@ -29,7 +29,7 @@ NODES = {
     "explain": 9767,
     "infer": 20552,
     "intake": 23645,
-    "judged": 30912,
+    "judged": 30199,
     "llm": 4069,
     "measure": 7113,
     "monitor": 37216,

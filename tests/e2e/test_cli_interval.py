@@ -98,7 +98,7 @@ def test_groups_are_compared_and_names_may_be_any_text(tmp_path: Path) -> None:
     text = succeed("interval", "items.csv", cwd=tmp_path)
     assert "score, 模型 α: 0." in text
     assert "score, système-ü: 0." in text
-    assert "1 of 1 comparisons show no clear difference" in text or "is higher than" in text
+    assert "cannot tell" in text or "scores higher than" in text
 
 
 def test_judge_failures_are_counted_and_the_worst_case_is_wider(tmp_path: Path) -> None:

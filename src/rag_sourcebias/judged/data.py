@@ -135,21 +135,12 @@ class JudgeShare:
         Pearson's r with people, on the labelled items it judged.
     without : float
         r of the mean of the other judges with people, on all labelled items.
-    closest : str
-        The other judge whose values are most like its own, on all items that both judged.
-    with_closest : float
-        Correlation with it.
-    redundant : bool
-        ``with_closest`` is 0.95 or more: one of the two would do. No label is looked at.
     """
 
     name: str
     n_missing: int
     correlation: float
     without: float
-    closest: str
-    with_closest: float
-    redundant: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -188,9 +188,6 @@ def same_scale(human: FloatArray, judge: FloatArray) -> bool:
 # What each of several judges adds to their mean.
 
 
-_SAME = 0.95  # correlation with another judge from which one of the two is redundant
-
-
 def several_judges(items: JudgedItems) -> FloatArray | None:
     """Return the values of all judges; shape (n, p), or None for one."""
     return None if items.judges is None else np.stack([*items.judges.values()], axis=1)
@@ -201,29 +198,15 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
     values = several_judges(items)
     if values is None or items.judges is None:
         return ()
-    found, names = [], [*items.judges]
-    answered = ~np.isnan(values)
-    apart = np.where(answered, values - np.nanmean(values, axis=0), 0.0)
-    scale = np.sqrt((apart**2).sum(axis=0) / answered.sum(axis=0))
-    apart /= np.where(scale > 0, scale, 1.0)
-    together = answered.astype(np.float64)
-    alike = apart.T @ apart / np.maximum(together.T @ together, 1.0)
-    np.fill_diagonal(alike, -np.inf)
-    for column, (name, judge) in enumerate(items.judges.items()):
-        closest = int(alike[column].argmax())
-        with_closest = float(np.clip(alike[column, closest], -1.0, 1.0))
-        found.append(
-            JudgeShare(
-                name=name,
-                n_missing=int(np.isnan(judge).sum()),
-                correlation=_correlation(judge, items.human),
-                without=_correlation(mean_judge(np.delete(values, column, axis=1)), items.human),
-                closest=names[closest],
-                with_closest=with_closest,
-                redundant=with_closest >= _SAME,
-            )
+    return tuple(
+        JudgeShare(
+            name=name,
+            n_missing=int(np.isnan(judge).sum()),
+            correlation=_correlation(judge, items.human),
+            without=_correlation(mean_judge(np.delete(values, column, axis=1)), items.human),
         )
-    return tuple(found)
+        for column, (name, judge) in enumerate(items.judges.items())
+    )
 
 
 _RANGES = 2.5  # times another's largest value from which two judges hardly share a scale

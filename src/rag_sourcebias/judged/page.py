@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, shorten
@@ -168,10 +168,9 @@ def _plain_best(report: JudgedResults) -> str:
     clear = [c for c in compared if c.interval.excludes(0)]
     if not clear:
         return f"None of {len(compared)} comparisons of systems is clear."
-    higher, lower = clear[0].first, clear[0].second
-    if clear[0].interval.estimate < 0:
-        higher, lower = lower, higher
-    answer = f"{higher} scores higher than {lower}"
+    best = higher(clear[0])
+    worse = clear[0].second if best == clear[0].first else clear[0].first
+    answer = f"{best} scores higher than {worse}"
     if len(compared) > 1:
         answer += f"; {len(clear)} of {len(compared)} comparisons of systems are clear"
     return f"{answer}."
@@ -284,21 +283,6 @@ def _bar(found: Interval, span: tuple[float, float], side: str, *, was: float | 
 # Means
 
 
-def headline(report: JudgedResults) -> str:
-    """Return what a reader in a hurry should take away."""
-    total = len(report.means)
-    if total == 0:
-        return "No mean was estimated."
-    if total == 1:
-        mean = report.means[0]
-        return f"{name_of(mean)}: {sentence(report, mean)}"
-    outside = sum(excludes_judge(report, mean) for mean in report.means)
-    return (
-        f"{level(report.config.confidence_level)} intervals for {total} means. The judge alone is "
-        f"outside {outside} of them."
-    )
-
-
 def sentence(report: JudgedResults, mean: JudgedMean) -> str:
     """Return one mean with its interval, its labels, the judge alone, and the judge's worth."""
     i = mean.interval
@@ -372,47 +356,11 @@ def worth_of(report: JudgedResults, mean: JudgedMean) -> str:
 # Comparisons, and how to read the numbers
 
 
-def ranking(report: JudgedResults, ranks: JudgedRanks) -> str:
-    """Say how far the judge's own order agrees, and what would tell the first two apart."""
-    tau, low, high = (
-        number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper)
-    )
-    agrees = (
-        "The judge alone orders the systems like their corrected means by "
-        f"Kendall's τ = {tau} [{low}, {high}]."
-    )
-    best, second = (shorten(name, _NAME) for name in ranks.systems[:2])
-    if ranks.to_tell is not None:
-        units = units_of(report)
-        if report.kind == "items":
-            units += " of each system"
-        return (
-            f"{agrees} About {count(ranks.to_tell)} labelled {units} would tell {best} from "
-            f"{second}, if they differ as much as estimated; there are {count(ranks.n_labeled)}."
-        )
-    if ranks.worst[0] > 1 and ranks.best[1] == 1:
-        return (
-            f"{agrees} {best} and {second}, the first two, are too close for a number of labels "
-            "that would tell them apart."
-        )
-    return agrees
-
-
-def comparison(report: JudgedResults, c: JudgedComparison) -> str:
-    """Return a clear comparison: who is higher, and by how much."""
-    i, higher, lower = c.interval, c.first, c.second
-    relative = c.kind == "relative_delta"
-    # A sentence that names the higher side first states the difference in that direction.
-    if i.estimate < 0:
-        higher, lower = lower, higher
-        if not relative:
-            i = replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower)
-    digits = decimals(report, c)
-    size = number(i.estimate, digits=digits, signed=relative)
-    numbers = f"{size} {ends_about_zero(i, digits=digits)}"
-    if relative:
-        return f"{higher} is higher than {lower}: Relative Δ of {c.measure}{within(c)} {numbers}."
-    return f"{higher} is higher than {lower} in {c.measure} by {numbers}."
+def higher(c: JudgedComparison) -> str:
+    """Return the side that scores higher, "" where that cannot be told."""
+    if not c.interval.excludes(0):
+        return ""
+    return c.first if c.interval.estimate > 0 else c.second
 
 
 def within(c: JudgedComparison) -> str:
@@ -498,7 +446,6 @@ def with_interval(report: JudgedResults, mean: JudgedMean) -> str:
     return estimate(mean.interval, digits=digits_of(report, mean.measure))
 
 
-_TICKS = 15  # places that all have a tick: more would run into one another
 _MEANS = "Means with the judge, from labels alone, and of the judge alone"
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 
@@ -517,8 +464,8 @@ def document(report: JudgedResults) -> d.Document:
         kind="Judged evaluation",
         name=report.name,
         first=first(report),
-        headline=(headline(report),),
-        facts=tuple(facts),
+        headline=(f"{', '.join(facts)}.",),
+        facts=(),
         created=report.created,
         warnings=_warnings(report),
         sections=tuple(_sections(report)),
@@ -568,17 +515,25 @@ def _ranking(report: JudgedResults) -> d.Section:
     columns = ("system", "estimate", "possible places", "judge alone", "place by the judge")
     blocks: list[d.Block] = []
     for ranks in report.ranks:
-        digits, by_judge = digits_of(report, ranks.measure), _places_by_judge(ranks)
+        digits = digits_of(report, ranks.measure)
         rows = []
         for i, name in enumerate(ranks.systems):
             best, worst = ranks.best[i], ranks.worst[i]
             places = count(best) if best == worst else f"{count(best)} to {count(worst)}"
             score = number(ranks.score[i], digits=digits)
             judge = number(ranks.judge[i], digits=digits)
-            rows.append((name, score, places, judge, count(by_judge[i])))
+            # equal values share a place
+            by_judge = 1 + sum(other > ranks.judge[i] for other in ranks.judge)
+            rows.append((name, score, places, judge, count(by_judge)))
+        tau, low, high = (
+            number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper)
+        )
+        agrees = (
+            "The judge alone orders the systems like their corrected means by "
+            f"Kendall's τ = {tau} [{low}, {high}]."
+        )
         blocks += [
-            legacy.listing((("", ranking(report, ranks)),)),
-            d.Pictures(items=((f"Places, {ranks.measure}", _places_picture(ranks)),)),
+            d.Say(text=agrees),
             legacy.on_paper(grid(columns, rows, f"Systems in order of {ranks.measure}")),
         ]
     return d.Section(
@@ -590,33 +545,6 @@ def _ranking(report: JudgedResults) -> d.Section:
         "tied. An estimate is drawn towards what the judge predicts, as far as chance explains "
         "the difference.",
         blocks=tuple(blocks),
-    )
-
-
-def _places_by_judge(ranks: JudgedRanks) -> list[int]:
-    """Return the place of each system by the judge alone; equal values share a place."""
-    return [1 + sum(other > value for other in ranks.judge) for value in ranks.judge]
-
-
-def _places_picture(ranks: JudgedRanks) -> pic.Intervals:
-    by_judge, total = _places_by_judge(ranks), len(ranks.systems)
-    rows = []
-    for i, name in enumerate(ranks.systems):
-        ends = (ranks.best[i], ranks.worst[i])
-        place = pic.Mark(at=i + 1, ends=ends, colour="baseline")
-        rows.append(
-            pic.Row(
-                group=shorten(name, 40), marks=(place, pic.Mark(at=by_judge[i], colour="other"))
-            )
-        )
-    ticks: tuple[tuple[float, str], ...] = ()
-    if total <= _TICKS:
-        ticks = tuple((float(place), str(place)) for place in range(1, total + 1))
-    return pic.Intervals(
-        title=f"Possible places of each system by {ranks.measure}",
-        rows=tuple(rows),
-        x=pic.Axis(label="place (1: best)", span=(0.5, total + 0.5), digits=0, ticks=ticks),
-        keys=(("people and judge", "baseline", True), ("judge alone", "other", True)),
     )
 
 
@@ -695,10 +623,9 @@ def _means_picture(report: JudgedResults, measure: str) -> pic.Intervals:
 
 
 def _comparisons(report: JudgedResults) -> d.Section:
-    clear = [c for c in report.comparisons if c.interval.excludes(0)]
     columns = (
-        "measure", "first", "second", "what", "estimate",
-        f"{level(report.config.confidence_level)} interval", "excludes 0", "judge r", "labelled",
+        "measure", "first", "second", "higher", "estimate",
+        f"{level(report.config.confidence_level)} interval", "judge r", "labelled", "what",
     )  # fmt: skip
     rows = []
     for c in report.comparisons:
@@ -708,12 +635,12 @@ def _comparisons(report: JudgedResults) -> d.Section:
                 c.measure,
                 c.first,
                 c.second,
-                f"Relative Δ{within(c)}, %" if c.kind == "relative_delta" else "difference",
+                higher(c) or "cannot tell",
                 number(c.interval.estimate, digits=digits, signed=True),
                 ends_about_zero(c.interval, digits=digits),
-                "yes" if c.interval.excludes(0) else "no",
                 number(c.interval.correlation, digits=2),
                 count(c.interval.n_labeled),
+                f"Relative Δ{within(c)}, %" if c.kind == "relative_delta" else "difference",
             )
         )
     lead = (
@@ -728,16 +655,8 @@ def _comparisons(report: JudgedResults) -> d.Section:
         )
     if alone < len(report.comparisons):
         lead += " The differences between all systems by one measure hold at once."
-    blocks: list[d.Block] = []
-    if clear:
-        blocks.append(d.Listing(rows=tuple(comparison(report, c) for c in clear)))
-    if len(clear) < len(rows):
-        left = f"{len(rows) - len(clear)} of {len(rows)} comparisons show no clear difference."
-        blocks.append(d.Say(text=left))
-    blocks.append(legacy.on_paper(grid(columns, rows, "Every comparison", n_heads=4)))
-    return d.Section(
-        id="comparisons", title="Comparisons", brief=True, lead=lead, blocks=tuple(blocks)
-    )
+    table = grid(columns, rows, "Every comparison", n_heads=3)
+    return d.Section(id="comparisons", title="Comparisons", brief=True, lead=lead, blocks=(table,))
 
 
 def _queries(report: JudgedResults) -> d.Section:
@@ -787,20 +706,16 @@ def _several(report: JudgedResults) -> list[d.Block]:
         "where labels are enough, what they say beyond it. A judge adds what r without it is below "
         "Pearson's r of the mean of all; with few labels both are rough."
     )
-    if spare := ", ".join(judge.name for judge in report.judges if judge.redundant):
-        text += f" {spare}: almost the same values as another judge; one of them would do."
     rows = [
         (
             judge.name,
             count(judge.n_missing),
             number(judge.correlation, digits=2),
             number(judge.without, digits=2),
-            judge.closest,
-            number(judge.with_closest, digits=2),
         )
         for judge in report.judges
     ]
-    columns = ("judge", "no value", "r with people", "r without it", "most like", "r with it")
+    columns = ("judge", "no value", "r with people", "r without it")
     return [d.Say(text=text), grid(columns, rows, "What each judge adds")]
 
 

@@ -135,9 +135,7 @@ def test_a_report_says_what_each_judge_adds():
     judges = np.c_[judges, 10 * judges[:, 0] + 0.01, np.full(len(truth), 2.0)]
     judges[::50, 1] = np.nan
     report = judge_items_with_intervals(items_of(truth, judges))
-    first, second, copy, flat = report.judges
-    assert (first.closest, first.redundant, copy.redundant) == ("judge 2", True, True)
-    assert not second.redundant
+    first, second, _, flat = report.judges
     assert (second.n_missing, flat.correlation) == (8, 0.0)
     assert first.correlation == pytest.approx(np.corrcoef(judges[:40, 0], truth[:40])[0, 1])
     others = mean_judge(judges[:, [0, 2, 3]])

@@ -28,8 +28,8 @@ def test_one_line_per_mean():
 
 def test_comparisons_queries_and_warnings_follow():
     text = printed(rankings())
-    clear = [c for c in rankings().comparisons if c.interval.excludes(0)]
-    assert text.count("• ") == len(clear) + len(rankings().per_query) + len(rankings().means)
+    assert text.count("• ") == len(rankings().per_query) + len(rankings().means)
+    assert ("cannot tell" in text) or ("higher" in text)
     assert "Warning: helpfulness: the judge is useless" in printed(single("noise"))
     assert "of the pool" in printed(single(target="pool"))
     assert "on its own scale" in printed(single("scale"))
