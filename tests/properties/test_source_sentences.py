@@ -19,7 +19,7 @@ from scipy.stats import norm
 from rag_sourcebias.core.finding import Finding, Frame, Interval
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.source.audit import adjusted
-from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.findings import REPEATS, SourceCode
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 N_REPORTS = 12
@@ -181,6 +181,60 @@ def about_a_verdict(finding: Finding, tables: Tables) -> bool:
         and numbers.get("n_needed", row["n_needed"]) == row["n_needed"]
         for row in deployed(tables)
     )
+
+
+def contrary_of(row: Row, tables: Tables) -> set[str]:
+    """What points the other way than a verdict, by its interval in one of the tables."""
+    side = {"favours_baseline": 1, "favours_other": -1}.get(row["verdict"], 0)
+    favoured = settings(tables)["baseline source"] if side > 0 else row["other"]
+    intervals = [
+        (REPEATS.get(each["setting"], each["setting"]).lower(), each["centred_delta"], side)
+        for each in tables["settings strip"]
+        if (each["system"], each["other"]) == (row["system"], row["other"])
+    ]
+    intervals += [
+        ("each source searched alone", each["difference"], side)
+        for each in tables["sole corpus"]
+        if all(each[name] == row[name] for name in ("system", "other", "measure"))
+    ]
+    tops = [
+        each
+        for each in tables["exposure"]
+        if (each["system"], each["variant"]) == (row["system"], "mixed")
+        and each["source"] == favoured
+        and row["other"] in each.get("against", row["other"])
+        and each["attention"].startswith("top-")
+    ]
+    if tops:
+        last = max(tops, key=lambda each: int(each["attention"].removeprefix("top-")))
+        intervals.append((f"exposure on {last['attention']}", last["difference"], 1))
+    return {
+        name
+        for name, interval, sign in intervals
+        if side
+        and isinstance(interval, Interval)
+        and (interval.upper < 0 if sign > 0 else interval.lower > 0)
+    }
+
+
+def about_a_doubted_verdict(finding: Finding, tables: Tables) -> bool:
+    code = SourceCode[finding.code.name.removesuffix("_BUT")]
+    plain = code(**{name: n for name, n in finding.numbers.items() if name != "contrary"})
+    rows = [
+        row for row in deployed(tables) if about_a_verdict(plain, {**tables, "verdicts": [row]})
+    ]
+    told = finding.numbers["contrary"]
+    return any(
+        (names := contrary_of(row, tables)) and all(name in told for name in names)
+        and sum(map(len, names)) + 2 * (len(names) - 1) == len(told)
+        for row in rows
+    )  # fmt: skip
+
+
+def about_how_many_are_doubted(finding: Finding, tables: Tables) -> bool:
+    rows = deployed(tables)
+    n = sum(bool(contrary_of(row, tables)) for row in rows)
+    return (finding.numbers["n"], finding.numbers["n_all"]) == (n, len(rows))
 
 
 def in_a_row(table: str, **columns: str) -> Callable[[Finding, Tables], bool]:
@@ -356,6 +410,16 @@ RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
         ),
         about_a_verdict,
     ),
+    **dict.fromkeys(
+        (
+            SourceCode.FAVOURS_BASELINE_BUT,
+            SourceCode.FAVOURS_OTHER_BUT,
+            SourceCode.PLAIN_FAVOURS_BASELINE_BUT,
+            SourceCode.PLAIN_FAVOURS_OTHER_BUT,
+        ),
+        about_a_doubted_verdict,
+    ),
+    SourceCode.CONTRARY: about_how_many_are_doubted,
     SourceCode.PUBLISHED: about_the_published,
     SourceCode.TESTED: about_a_test,
     SourceCode.ADJUSTED: about_a_test,

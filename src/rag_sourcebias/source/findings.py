@@ -682,6 +682,16 @@ class SourceCode(Code, home="source"):
         "Favours {other} text over {baseline} text: centred Relative Δ of {measure} "
         "{delta:signed} over {n_queries:query|queries}."
     )
+    FAVOURS_BASELINE_BUT = (
+        "Favours {baseline} text over {other} text: centred Relative Δ of {measure} "
+        "{delta:signed} over {n_queries:query|queries}; the other way, by intervals that exclude "
+        "0: {contrary}."
+    )
+    FAVOURS_OTHER_BUT = (
+        "Favours {other} text over {baseline} text: centred Relative Δ of {measure} "
+        "{delta:signed} over {n_queries:query|queries}; the other way, by intervals that exclude "
+        "0: {contrary}."
+    )
     ALIKE = (
         "Treats {baseline} and {other} text alike, within ±{margin} points: centred Relative Δ of "
         "{measure} {delta:signed} over {n_queries:query|queries}."
@@ -753,6 +763,14 @@ class SourceCode(Code, home="source"):
     PLAIN_FAVOURS_OTHER = (
         "Verdict: {system:short} favours {other} text, by more than chance explains."
     )
+    PLAIN_FAVOURS_BASELINE_BUT = (
+        "Verdict: {system:short} favours {baseline} text, by more than chance explains, but the "
+        "other way: {contrary}."
+    )
+    PLAIN_FAVOURS_OTHER_BUT = (
+        "Verdict: {system:short} favours {other} text, by more than chance explains, but the "
+        "other way: {contrary}."
+    )
     PLAIN_ALIKE = "Verdict: {system:short} treats both alike, within the margin of this audit."
     PLAIN_CANNOT_TELL = (
         "Cannot tell whether {system:short} favours either: {n_queries:query is|queries are} too "
@@ -780,6 +798,10 @@ class SourceCode(Code, home="source"):
         " there this may not be a preference for the source."
     )
     GUESSED = "Sources are a detector's guesses: the count is not corrected for wrong ones."
+    CONTRARY = (
+        "In {n} of {n_all:comparison|comparisons} something in this report points the other way "
+        "than the verdict (see “Verdicts”)."
+    )
     TURNED = "The verdict weighs the top of each ranking and points the other way than the count."
     CONTENT = "The texts differ in content too, which may explain this."
     HIGHER = "{source} higher"
@@ -1043,6 +1065,32 @@ class Comparison:
     repeats: tuple[tuple[SystemSkew, SkewVerdict], ...] = ()
 
     @property
+    def contrary(self) -> tuple[str, ...]:
+        """What points the other way than a verdict, by an interval that excludes 0."""
+        verdict, system = self.verdict, self.system
+        figures = [
+            (each.setting, each.interval) for each in system.strip if each.other == verdict.other
+        ]
+        figures += [
+            (REPEATS[again.variant].lower(), repeated.interval) for again, repeated in self.repeats
+        ]
+        figures += [
+            ("each source searched alone", check.difference)
+            for check in system.sole_corpus
+            if (check.other, check.measure) == (verdict.other, verdict.measure)
+        ]
+        side = 1 if verdict.favoured == verdict.baseline else -1
+        against = [
+            name
+            for name, each in figures
+            if each and side * (each.upper if side > 0 else each.lower) < 0
+        ]
+        shown = shown_of(system, verdict.favoured)
+        if shown and shown.difference and shown.difference.upper < 0:
+            against.append(f"exposure on {shown.browsing}")
+        return tuple(against) if verdict.favoured else ()
+
+    @property
     def harder(self) -> str:
         """Source that is harder to find on its own; "" where the control does not fail."""
         if self.control is None:
@@ -1122,6 +1170,16 @@ def _counted(unit: Literal["pair", "query"], lead: FloatArray) -> Tally:
 # Names.
 
 
+def shown_of(system: SystemSkew, source: str) -> ExposureShare | None:
+    """Return the share of a source on the ranks that a reader sees: the most that are counted."""
+    tops = [
+        each
+        for each in system.exposure
+        if each.source == source and each.browsing.startswith("top-")
+    ]
+    return max(tops, key=lambda each: int(each.browsing.removeprefix("top-")), default=None)
+
+
 REPEATS = {
     "length-matched": "At equal length",
     "exact": "With exact search",
@@ -1160,8 +1218,10 @@ def label(system: SystemSkew) -> str:
 def verdict_sentences(report: SkewResults, comparison: Comparison) -> Iterator[Finding]:
     """Yield the verdict on one comparison with its numbers, and what goes with it."""
     names, verdict = names_of(report), comparison.verdict
-    yield SourceCode[verdict.code.name](
+    but = "_BUT" if comparison.contrary else ""
+    yield SourceCode[verdict.code.name + but](
         severity="verdict",
+        contrary=", ".join(comparison.contrary),
         baseline=names[verdict.baseline],
         other=names[verdict.other],
         measure=verdict.measure,
@@ -1279,6 +1339,8 @@ def plain_verdict(report: SkewResults, comparison: Comparison) -> Finding:
     """Return a verdict without a measure, a test or an interval."""
     names, verdict = names_of(report), comparison.verdict
     code = SourceCode[f"PLAIN_{verdict.code.name}"]
+    if comparison.contrary:
+        code = SourceCode[f"PLAIN_{verdict.code.name}_BUT"]
     if verdict.holes:
         code = SourceCode.PLAIN_HOLES
     elif verdict.code is SkewCode.CANNOT_TELL and verdict.n_needed is not None:
@@ -1290,6 +1352,7 @@ def plain_verdict(report: SkewResults, comparison: Comparison) -> Finding:
         other=names[verdict.other],
         n_queries=verdict.n_queries,
         n_needed=verdict.n_needed,
+        contrary=", ".join(comparison.contrary),
     )
 
 
@@ -1306,6 +1369,9 @@ def doubts(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding
         yield code(source=names[source], n=n, n_all=len(found))
     if any(comparison.turned for comparison in found):
         yield SourceCode.TURNED()
+    contrary = sum(bool(comparison.contrary) for comparison in found)
+    if contrary and len(found) > 1:
+        yield SourceCode.CONTRARY(n=contrary, n_all=len(found))
     if report.data.design != "rewrites" and any(c.verdict.favoured for c in found):
         yield SourceCode.CONTENT()
 
