@@ -90,6 +90,13 @@ CHANGED: dict[str, dict[str, str]] = {
         "remainder_share": "the parts of the score gap stand in one table",
         "r_squared": "the parts of the score gap stand in one table",
     },
+    "nfcorpus --split dev": dict.fromkeys(
+        (
+            *("interval.lower", "interval.upper", "win_rate.lower", "win_rate.upper"),
+            *("p_value", "p_adjusted", "information"),
+        ),
+        "documents that queries share have effects, whose variance is estimated by moments",
+    ),
     "audit style": {
         "rank_range": "unfairness is the standard deviation of average ranks",
         "systems.pairs": "styles are compared with the original, not all with each other",

@@ -10,6 +10,7 @@ class InferCode(Code, home="infer"):
     GIVEN = "given"
     WEIGHTED_QUERIES = "weighted queries"
     WEIGHTED_CLUSTERS = "weighted clusters"
+    CLUSTER_FLIPS = "sign flips of clusters"
     CLUSTERED_MEAN = "cluster-robust mean"
     CLUSTERED_DIFFERENCE = "cluster-robust difference of means"
     STANDARDISED_MEAN = "cluster-robust standardised mean"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -411,9 +410,6 @@ def queries_to_tell(
 
 
 # What observations share, and how much independent information that leaves them.
-# Terms that share a query, a document or a cluster may be correlated. The variance counts every
-# pair of terms that shares any factor once (Cameron, Gelbach & Miller 2011, Journal of Business &
-# Economic Statistics 29:238): one-way variances added, those of joint factors subtracted.
 
 
 _NOTHING = 1e-18  # a sum of squares that rounding alone makes
@@ -530,47 +526,94 @@ def _codes(query_ids: tuple[str, ...], clusters: Mapping[str, str]) -> IntArray:
     return codes.astype(np.int64)
 
 
-def multiway_variance(terms: FloatArray, factors: Sequence[IntArray]) -> float:
-    """Return the variance of ``terms.sum()``, never below that of any factor alone.
+def two_way_variance(terms: FloatArray, first: IntArray, second: IntArray) -> float:
+    """Return the variance of ``terms.sum()``, never below that of either factor alone.
+
+    Every pair of terms that shares any factor counts once (Cameron, Gelbach & Miller 2011, Journal
+    of Business & Economic Statistics 29:238).
 
     Parameters
     ----------
     terms : float64 array of shape (n,)
         Influence values, summing to about 0.
-    factors : sequence of int64 arrays of shape (n,)
+    first, second : int64 arrays of shape (n,)
         Cluster of each term per factor, numbered from 0; -1 for a term that shares it with none.
-        Each one-way part is multiplied by G/(G − 1).
+        Each part is multiplied by G/(G − 1).
     """
-    codes = [_own(factor) for factor in factors]
-    parts = [_clustered(terms, code) for code in codes]
-    total = sum(parts)
-    for size in range(2, len(codes) + 1):
-        for chosen in combinations(codes, size):
-            total += (-1) ** (size + 1) * _clustered(terms, _joint(chosen))
-    return max(total, *parts)
+    first, second = _own(first), _own(second)
+    parts = _clustered(terms, first), _clustered(terms, second)
+    both = _clustered(terms, first * (int(second.max(initial=0)) + 1) + second)
+    return max(sum(parts) - both, *parts)
 
 
-def independent_share(
-    terms: FloatArray, units: IntArray, others: Sequence[IntArray], *, confidence_level: float
-) -> float:
-    """Return how much of its independent information each unit keeps, in (0, 1].
+def shared_variance(
+    values: FloatArray, units: IntArray, documents: IntArray
+) -> tuple[float, float]:
+    """Return the variance of a sum over units that share documents, and its degrees of freedom.
 
-    The variance over the units alone as a share of that over all factors, times the squared ratio
-    of t quantiles where another factor has fewer clusters than there are units. Where nothing
-    varies, or a factor has one cluster, units are as many as the fewest clusters of a factor.
+    The value of a unit is a mean, an effect of each of its documents and an error of its own. The
+    variances of effects and errors follow from two sums of squares, of the values and of the sums
+    that documents have of them; the degrees of freedom are Satterthwaite's (1946).
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        One per unit, summing to about 0.
+    units, documents : int64 arrays of shape (h,)
+        A row for each document of a unit.
+
+    Returns
+    -------
+    variance : float
+        0 where nothing is shared, or nothing varies.
+    degrees : float
+        Infinite where nothing is shared; 0 where all units have the same documents.
     """
-    alone = _clustered(terms, _own(units))
-    shared = [factor for factor in others if _crosses(factor, units)]
-    if not shared:
-        return 1.0
-    fewest = min(_count(factor) for factor in (units, *shared))
-    if alone <= _NOTHING or fewest < 2:
-        return fewest / _count(units)
-    share = min(alone / multiway_variance(terms, [units, *shared]), 1.0)
-    p = 0.5 + confidence_level / 2
-    if fewest < _count(units):
-        share *= (t_quantile(p, _count(units) - 1) / t_quantile(p, fewest - 1)) ** 2
-    return round(min(share, 1.0), 12)  # the same for every order of the terms
+    from scipy.sparse import csr_array
+
+    shape = (len(values), int(documents.max(initial=-1)) + 1)
+    design = csr_array((np.ones(len(units)), (units, documents)), shape=shape)
+    design.sum_duplicates()
+    design = design[:, np.flatnonzero(np.bincount(design.indices, minlength=shape[1]) > 1)]
+    if not design.nnz:
+        return 0.0, math.inf
+    n, total = len(values), design.sum(axis=0)
+    # s[k] is the trace of the k-th power of the covariance that effects of variance 1 give to
+    # values less their mean; p[k] takes the part of the mean out.
+    once = design.T @ design
+    twice = once @ once
+    p = [float(total @ total), float(total @ (once @ total)), float(total @ (twice @ total))]
+    p.append(float((once @ total) @ (twice @ total)))
+    s = [
+        n - 1.0,
+        once.trace() - p[0] / n,
+        (once * once).sum() - 2 * p[1] / n + (p[0] / n) ** 2,
+        (twice * once).sum() - 3 * p[2] / n + 3 * p[0] * p[1] / n**2 - (p[0] / n) ** 3,
+        (twice * twice).sum()
+        - 4 * p[3] / n
+        + (4 * p[0] * p[2] + 2 * p[1] ** 2) / n**2
+        - 4 * p[0] ** 2 * p[1] / n**3
+        + (p[0] / n) ** 4,
+    ]
+    apart = s[0] * s[2] - s[1] ** 2
+    if s[2] <= _CLOSE * p[0] ** 2 / n**2 or apart <= _CLOSE * s[0] * s[2]:
+        return 0.0, 0.0
+    sums = design.T @ values
+    squares = float(values @ values), float(sums @ sums)
+    if squares[0] <= _NOTHING:
+        return 0.0, float(design.shape[1] - 1)
+    effect = (s[0] * squares[1] - s[1] * squares[0]) / apart
+    error = (s[2] * squares[0] - s[1] * squares[1]) / apart
+    weights = ((s[2] * n - s[1] * p[0]) / apart, (s[0] * p[0] - s[1] * n) / apart)
+    if effect <= 0:
+        effect, error, weights = 0.0, squares[0] / s[0], (n / s[0], 0.0)
+    elif error <= 0:
+        effect, error, weights = squares[0] / s[1], 0.0, (p[0] / s[1], 0.0)
+    variance = effect * p[0] + error * n
+    spread = np.convolve(
+        np.convolve(weights, weights), np.convolve((error, effect), (error, effect))
+    )
+    return variance, variance**2 / float(spread @ s)
 
 
 def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
@@ -592,6 +635,12 @@ def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
     kept = (normal_quantile(0.975) / t_quantile(0.975, g - 1)) ** 2
     effect = _clustered(terms, units) / alone if alone > _NOTHING else len(terms) / g
     return round(min(max(effect, 1.0), len(terms) / g), 12), kept
+
+
+def effective_number(clusters: IntArray) -> float:
+    """Return as how many clusters of equal size these count: (Σ n)²/Σ n²."""
+    sizes = np.bincount(group_codes(clusters))
+    return float(sizes.sum() ** 2 / (sizes @ sizes))
 
 
 def require_clusters(n: int, code: Code, **numbers: Any) -> None:  # noqa: ANN401
@@ -621,20 +670,6 @@ def _own(factor: IntArray) -> IntArray:
     alone = np.flatnonzero(code < 0)
     code[alone] = int(code.max(initial=-1)) + 1 + np.arange(len(alone))
     return code
-
-
-def _joint(codes: Sequence[IntArray]) -> IntArray:
-    key = codes[0]
-    for code in codes[1:]:
-        key = group_codes(key * (int(code.max(initial=0)) + 1) + code)
-    return key
-
-
-def _crosses(factor: IntArray, units: IntArray) -> bool:
-    """Whether a cluster of the factor reaches into more than one unit."""
-    inside = factor >= 0
-    pairs = np.unique(np.stack((factor[inside], units[inside])), axis=1)
-    return bool(np.any(np.diff(pairs[0]) == 0))
 
 
 def _clustered(terms: FloatArray, code: IntArray) -> float:
@@ -873,7 +908,6 @@ def clustered_mean(
     *,
     confidence_level: float = 0.95,
     bounds: tuple[float, float] | None = None,
-    information: float = 1.0,
     one_sided: bool = False,
 ) -> Interval:
     """Mean over observations with a cluster-robust interval.
@@ -888,9 +922,6 @@ def clustered_mean(
     clusters : integer array of shape (n,)
     bounds : tuple of float or None
         Range of the values, such as (0, 1) for win rates.
-    information : float
-        Share of its independent information that each cluster keeps where clusters depend on one
-        another (:func:`~rag_sourcebias.infer.means.independent_share`); used with bounds.
     one_sided : bool
         Whether one end alone is used, and must hold on its own; matters with bounds.
 
@@ -915,9 +946,7 @@ def clustered_mean(
             n_labeled=g,
             assumptions=assumptions,
         )
-    found = bounded_mean(
-        values, clusters, bounds=bounds, information=information, one_sided=one_sided
-    )
+    found = bounded_mean(values, clusters, bounds=bounds, one_sided=one_sided)
     lower, upper = found.ends(confidence_level)
     return Interval(
         estimate=found.estimate,
@@ -1021,7 +1050,6 @@ def bounded_mean(
     clusters: npt.NDArray[np.integer[Any]],
     *,
     bounds: tuple[float, float],
-    information: float = 1.0,
     one_sided: bool = False,
 ) -> BoundedRatio:
     """Return the mean of bounded values over clusters, for its interval and its p-value.
@@ -1049,7 +1077,7 @@ def bounded_mean(
         denominator=sizes,
         lowest=(lowest * size, size),
         highest=(highest * size, size),
-        information=information * certain,
+        information=certain,
         one_sided=one_sided,
     )
 
@@ -1123,8 +1151,85 @@ _NEGLIGIBLE = 1e-12
 _STEPS = 100
 _MANY = 4096  # units from which adding up equal ones pays for the sorting
 _CLOSE = 1e-7
+_HALVINGS = 30  # to a billionth of the width
 _FAR = 40.0  # probits beyond it are certainty
 _CENTRE = 1e-4  # |w| below which the tail formula is 0/0 and its limit is used
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterFlips:
+    """Ratio of two sums over clusters, tested by flipping the signs of whole clusters.
+
+    What clusters of unequal size add up to is far from normal, whatever their number: what the
+    ratio leaves of each cluster has its sign flipped at random, and the studentised sum is compared
+    with the one seen (Cameron, Gelbach & Miller 2008, with the variance CR2).
+
+    Parameters
+    ----------
+    numerator, denominator : float64 arrays of shape (n,)
+        One per cluster; denominators are at least 0, and several are not 0.
+    resamples : int
+        Flips drawn; where there are fewer patterns, each is taken once.
+    """
+
+    numerator: FloatArray
+    denominator: FloatArray
+    resamples: int = 10_000
+    seed: int = 0
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        """Both numbers, and both times the weighted denominator; shape (n, 4)."""
+        once = np.stack((self.numerator, self.denominator), axis=1)
+        share = self.denominator / self.denominator.sum()
+        return np.concatenate((once, once * (self.denominator / (1 - share))[:, None]), axis=1)
+
+    @cached_property
+    def _drawn(self) -> tuple[FloatArray, bool]:
+        """Sums of flipped columns, and whether the pattern seen is one of them."""
+        n = len(self.numerator)
+        if n <= math.log2(self.resamples):
+            # the sign of the last cluster stays: flipping all changes nothing
+            flips = np.arange(2 ** (n - 1))[:, None] >> np.arange(n) & 1
+            return (1.0 - 2 * flips) @ self._columns, True
+        blocks = coin_flips(n, self.resamples, np.random.default_rng(self.seed))
+        return np.concatenate([(1 - 2 * block) @ self._columns for block in blocks]), False
+
+    def p_value(self, value: float = 0.0) -> float:
+        """Return the two-sided p-value of the ratio being ``value``."""
+        drawn, complete = self._drawn
+        seen = self._statistic(self._columns.sum(axis=0)[None], value)[0]
+        beyond = np.count_nonzero(self._statistic(drawn, value) >= seen * (1 - _CLOSE))
+        return float(beyond + (not complete)) / (len(drawn) + (not complete))
+
+    def _statistic(self, sums: FloatArray, value: float) -> FloatArray:
+        """Squared studentised sums of what a ratio leaves of the clusters, of shape (m,)."""
+        total = float(self.denominator.sum())
+        left = self.numerator - value * self.denominator
+        weight = 1 / (1 - self.denominator / total)
+        sum_of, product = (sums[:, at] - value * sums[:, at + 1] for at in (0, 2))
+        mean = sum_of / total
+        variance = float(weight @ left**2) - 2 * mean * product
+        variance += mean**2 * float(weight @ self.denominator**2)
+        return sum_of**2 / np.maximum(variance, _NOTHING)
+
+    def ends(self, confidence_level: float) -> tuple[float, float]:
+        """Return the ends of the interval of ratios that are not rejected."""
+        return self._end(confidence_level, -1), self._end(confidence_level, 1)
+
+    def _end(self, level: float, direction: int) -> float:
+        total = float(self.denominator.sum())
+        inner = float(self.numerator.sum()) / total
+        left = self.numerator - inner * self.denominator
+        step = direction * max(math.sqrt(float(left @ left)) / total, _CLOSE)
+        while self.p_value(inner + step) > 1 - level:
+            inner, step = inner + step, 2 * step
+        outer = inner + step
+        for _ in range(_HALVINGS):
+            middle = (inner + outer) / 2
+            inside = self.p_value(middle) > 1 - level
+            inner, outer = (middle, outer) if inside else (inner, middle)
+        return outer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -19,10 +19,10 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
-    multiway_variance,
     normal_quantile,
     require_clusters,
     t_quantile,
+    two_way_variance,
 )
 from rag_sourcebias.infer.samples import inclusion_probabilities
 from rag_sourcebias.intake.verified import Verification, side
@@ -300,7 +300,7 @@ def verified_delta(
     value = 200 * float(found.sum()) / total
     terms = 200 * weight * (predicted + missed / chance)[doc] - value * base
     shared = len(np.unique(np.stack((doc, unit)), axis=1).T) > len(np.unique(doc))
-    variance = multiway_variance(terms / total, [unit, doc] if shared else [unit])
+    variance = two_way_variance(terms / total, unit, doc if shared else unit)
     variance += _ADDED * (400 * float(part[checked].mean()) / total) ** 2
     degrees = min(len(np.unique(unit[base > 0])), int(checked.sum())) - 1
     width = t_quantile(0.5 + confidence_level / 2, degrees) * math.sqrt(variance)

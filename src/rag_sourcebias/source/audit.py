@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.data import (
+    BoolArray,
     Corpus,
     Dataset,
     FloatArray,
@@ -32,22 +33,25 @@ from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     MIN_CLUSTERS,
     BoundedRatio,
+    ClusterFlips,
     Dependence,
     SkewCode,
     adjust_p_values,
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
-    design_effect,
     difference_test,
+    effective_number,
     expit,
     group_codes,
-    independent_share,
     published_delta,
     queries_for_verdict,
     require_clusters,
+    shared_variance,
     skew_code,
+    t_p_value,
     t_quantile,
+    two_way_variance,
 )
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (
@@ -190,59 +194,135 @@ def centred_delta(
     kept, unit_of = np.unique(dependence.units()[both], return_inverse=True)
     unit = np.zeros(len(both), dtype=np.int64)
     unit[both] = unit_of
-    factors, assumptions = _factors(chance, dependence)
+    g, what, level = len(kept), dependence.what, config.confidence_level
     try:
-        _require_comparable(n, len(kept), total, dependence.what)
-        units = unit[chance.query]
-        information = independent_share(
-            skew - skew.sum() / total * base,
-            units,
-            factors,
-            confidence_level=config.confidence_level,
-        )
-        _require_informative(
-            float(information * (np.bincount(units, weights=base, minlength=len(kept)) > 0).sum()),
-            len(kept),
-            dependence.what,
-        )
+        _require_comparable(n, g, total, what)
+        least = MIN_CLUSTERS
+        if dependence.clusters is not None:
+            _require_even(unit_of)
+            # half of all patterns of signs are the other half turned round
+            least = max(least, math.floor(-math.log2(1 - level)) + 2)
+        _require_informative(len(np.unique(unit[chance.query[base > 0]])), least, g, what)
+        terms = skew - skew.sum() / total * base
+        spread = _spread(chance, base > 0, terms, unit, dependence)
+        _require_informative(spread.degrees + 1, _LEAST_DOCUMENTS, g, what)
     except InsufficientDataError as error:
         return replace(found, refusal=error.finding), None
-    ratio = _weighted(chance, row, unit_of, information)
-    lower, upper = ratio.ends(config.confidence_level)
+    # where nothing varies, nothing is known beyond the documents
+    known = 1.0 if spread.variance > 0 else min((spread.degrees + 1) / g, 1.0)
+    ratio = _weighted(chance, row, unit_of, known)
     alone = dependence.clusters is None
-    method = InferCode.WEIGHTED_QUERIES if alone else InferCode.WEIGHTED_CLUSTERS
-    return (
-        replace(
-            found,
-            value=ratio.estimate,
-            interval=Interval(
-                estimate=ratio.estimate,
-                lower=lower,
-                upper=upper,
-                confidence_level=config.confidence_level,
-                method=method(),
-                n_labeled=len(kept),
-                assumptions=assumptions,
-            ),
-            information=information,
-        ),
-        ratio.p_value(0.0),
+    deviation = 100 * math.sqrt(spread.variance) / total
+    lower, upper, p_value = _widest(ratio, deviation, spread.degrees, config, alone=alone)
+    interval = Interval(
+        estimate=ratio.estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=level,
+        method=(InferCode.WEIGHTED_QUERIES if alone else InferCode.CLUSTER_FLIPS)(),
+        n_labeled=g,
+        assumptions=spread.assumptions,
     )
+    measured = replace(
+        found, value=ratio.estimate, interval=interval, information=spread.information
+    )
+    return measured, p_value
 
 
-def _factors(
-    chance: ChanceScores, dependence: Dependence
-) -> tuple[list[IntArray], tuple[Finding, ...]]:
-    """Return what hits share besides their query, and what is assumed of it."""
-    document = group_codes(dependence.documents[chance.doc])
-    random = InferCode.DOCUMENTS_SAMPLED(units=dependence.what)
-    if dependence.rewriters is None:
-        return [document], (random,)
-    rewriters = dependence.rewriters[chance.doc]
-    count = len(np.unique(rewriters[rewriters >= 0]))
-    if count < MIN_CLUSTERS:
-        return [document], (random, InferCode.REWRITERS_FIXED(n=count))
-    return [document, rewriters], (random, InferCode.REWRITERS_SAMPLED(n=count))
+def _widest(
+    ratio: BoundedRatio, deviation: float, degrees: float, config: AuditConfig, *, alone: bool
+) -> tuple[float, float, float]:
+    """Return the ends and the p-value that hold whatever queries share.
+
+    Parameters
+    ----------
+    deviation, degrees : float
+        Standard error of what documents cause, and its degrees of freedom.
+    alone : bool
+        Whether queries are units of their own, and not clusters.
+    """
+    level = config.confidence_level
+    half = deviation * t_quantile(0.5 + level / 2, degrees)
+    ends = [ratio.ends(level), (ratio.estimate - half, ratio.estimate + half)]
+    p_values = [ratio.p_value()]
+    if deviation > 0:
+        p_values.append(t_p_value(ratio.estimate / deviation, degrees))
+    if not alone:
+        flips = ClusterFlips(
+            numerator=ratio.numerator,
+            denominator=ratio.denominator,
+            resamples=config.resamples,
+            seed=config.seed,
+        )
+        ends.append(flips.ends(level))
+        p_values.append(flips.p_value())
+    return min(lower for lower, _ in ends), max(upper for _, upper in ends), max(p_values)
+
+
+class _Spread(NamedTuple):
+    """What the sum of a skew varies by where queries share more than themselves."""
+
+    variance: float
+    degrees: float
+    information: float
+    assumptions: tuple[Finding, ...]
+
+
+# Effects of documents are told from fewer: with 2 degrees of freedom an interval is 4.3 standard
+# errors to either side, and says nothing below.
+_LEAST_DOCUMENTS = 3
+
+
+def _spread(
+    chance: ChanceScores,
+    found: BoolArray,
+    terms: FloatArray,
+    unit: IntArray,
+    dependence: Dependence,
+) -> _Spread:
+    """Return the larger variance of those that documents and rewriters cause.
+
+    Parameters
+    ----------
+    found : bool array of shape (h,)
+        Hits that count for the measure.
+    terms : float64 array of shape (h,)
+        Influence of each hit.
+    unit : int64 array of shape (nq,)
+    """
+    hits = np.stack((chance.query, group_codes(dependence.documents[chance.doc])))
+    query, document = np.unique(hits[:, found], axis=1)  # versions count as one document
+    sums = np.bincount(unit[chance.query], weights=terms, minlength=int(unit.max()) + 1)
+    values = sums.astype(np.float64)
+    variance, degrees = shared_variance(values, unit[query], document)
+    assumptions = [InferCode.DOCUMENTS_SAMPLED(units=dependence.what)]
+    if dependence.rewriters is not None:
+        rewriters = dependence.rewriters[chance.doc]
+        count = len(np.unique(rewriters[rewriters >= 0]))
+        sampled = count >= MIN_CLUSTERS
+        code = InferCode.REWRITERS_SAMPLED if sampled else InferCode.REWRITERS_FIXED
+        assumptions.append(code(n=count))
+        if sampled:
+            of_rewriters = two_way_variance(terms, unit[chance.query], rewriters)
+            variance, degrees = max(variance, of_rewriters), min(degrees, count - 1)
+    alone = float(values @ values)
+    information = min(alone / variance, 1.0) if variance > 0 else 1.0
+    return _Spread(variance, degrees, information, tuple(assumptions))
+
+
+def _require_even(unit_of: IntArray) -> None:
+    """Refuse clusters of which a few hold nearly all queries."""
+    n, effective = int(unit_of.max()) + 1, effective_number(unit_of)
+    if round(effective) < _LEAST_EFFECTIVE:
+        needed = math.ceil(n * _LEAST_EFFECTIVE / effective)
+        raise InsufficientDataError(
+            SourceCode.UNEVEN(n=n, effective=effective, least=_LEAST_EFFECTIVE, n_needed=needed),
+            n=n,
+            n_needed=needed,
+        )
+
+
+_LEAST_EFFECTIVE = 5  # with fewer, sign flips rest on the sign of one cluster
 
 
 def _weighted(
@@ -253,17 +333,15 @@ def _weighted(
         np.bincount(chance.query, weights=terms[row], minlength=len(chance.both))[chance.both]
         for terms in (chance.skew_terms, chance.base_terms)
     )
-    # a cluster that was not seen is as extreme as its queries depend on one another
-    size, certain = design_effect(skew - skew.sum() / base.sum() * base, unit_of)
     top = float(chance.largest[row])
     most = max(top, float(np.abs(skew).max()))
     sums = [np.bincount(unit_of, weights=terms).astype(np.float64) for terms in (skew, base)]
     return BoundedRatio(
         numerator=100 * sums[0],
         denominator=sums[1],
-        lowest=(-100 * most * size, top / 2 * size),
-        highest=(100 * most * size, top / 2 * size),
-        information=information * certain,
+        lowest=(-100 * most, top / 2),
+        highest=(100 * most, top / 2),
+        information=information,
     )
 
 
@@ -325,17 +403,13 @@ def _require_comparable(n: int, n_units: int, total: float, what: str) -> None:
         raise InsufficientDataError(SourceCode.NOTHING_RELEVANT(), n=n)
 
 
-def _require_informative(independent: float, n: int, what: str) -> None:
+def _require_informative(independent: float, least: int, n: int, what: str) -> None:
     """Refuse units of which too few say anything, as nothing was found or documents are shared."""
-    if independent < MIN_CLUSTERS:
-        needed = math.ceil(n * MIN_CLUSTERS / independent)
+    if independent < least:
+        needed = math.ceil(n * least / independent)
         raise InsufficientDataError(
             SourceCode.UNINFORMATIVE(
-                n=n,
-                units=what,
-                independent=independent,
-                n_least=MIN_CLUSTERS,
-                n_needed=needed,
+                n=n, units=what, independent=independent, n_least=least, n_needed=needed
             ),
             n=n,
             n_needed=needed,
@@ -677,7 +751,13 @@ def measure_system(
         n_untagged=counts.get(BelongCode.UNTAGGED, 0),
         n_duplicates=run.n_duplicates,
         n_empty=counts.get(BelongCode.LACKING, 0),
-        notes=(*lacks, *notes, *run.notes, *_notes(run, qrels, tags, cells, config)),
+        notes=(
+            *lacks,
+            *notes,
+            *run.notes,
+            *_notes(run, qrels, tags, cells, config),
+            *_unequal_clusters(dependence),
+        ),
         chance=per_query,
         holes=tuple(holes),
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
@@ -700,6 +780,13 @@ def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterato
         information = cell.centred.information
         if cell.measure == config.primary_measure and information < _SHARED:
             yield SourceCode.SHARED(other=cell.other, factor=information**-0.5)
+
+
+def _unequal_clusters(dependence: Dependence) -> Iterator[Finding]:
+    """Say as how many equal clusters of queries those given count."""
+    if dependence.clusters is not None:
+        n = len(np.unique(dependence.clusters))
+        yield SourceCode.CLUSTERED(n=n, effective=effective_number(dependence.clusters))
 
 
 def _pair_of(codes: IntArray, tags: TagTable, baseline: str, other: str) -> IntArray:
@@ -1233,16 +1320,23 @@ def _win_rate(
     found: TwinRanks, unit: npt.NDArray[np.int64], tags: TagTable, level: float
 ) -> Interval:
     """P(other above baseline), with pairs that several queries share as a factor."""
-    require_clusters(len(np.unique(unit)), InferCode.FEW_WITH_PAIRS)
-    information = independent_share(
-        found.above - found.above.mean(),
-        unit,
-        [tags.pair_codes[found.baseline_row].astype(np.int64)],
-        confidence_level=level,
-    )
-    require_clusters(int(information * len(np.unique(unit)) + 1e-9), InferCode.FEW_OWN_PAIRS)
-    return clustered_mean(
-        found.above, unit, confidence_level=level, bounds=(0.0, 1.0), information=information
+    code = group_codes(unit)
+    require_clusters(int(code.max(initial=-1)) + 1, InferCode.FEW_WITH_PAIRS)
+    values = np.bincount(code, weights=found.above - found.above.mean()).astype(np.float64)
+    pairs = tags.pair_codes[found.baseline_row].astype(np.int64)
+    variance, degrees = shared_variance(values, code, pairs)
+    if degrees + 1 < _LEAST_DOCUMENTS:
+        raise InsufficientDataError(
+            InferCode.FEW_OWN_PAIRS(n=int(degrees + 1), n_needed=_LEAST_DOCUMENTS)
+        )
+    interval = clustered_mean(found.above, unit, confidence_level=level, bounds=(0.0, 1.0))
+    if not variance > 0:
+        return interval
+    half = t_quantile(0.5 + level / 2, degrees) * math.sqrt(variance) / len(found.above)
+    return replace(
+        interval,
+        lower=max(min(interval.lower, interval.estimate - half), 0.0),
+        upper=min(max(interval.upper, interval.estimate + half), 1.0),
     )
 
 

@@ -169,7 +169,7 @@ class TestDependence:
         clustered = verdict(measure((fivefold, judged, tags), clusters=groups)).interval
         assert clustered.n_labeled == 20
         assert clustered.half_width > 0.95 * once.half_width
-        assert clustered.method.code is InferCode.WEIGHTED_CLUSTERS
+        assert clustered.method.code is InferCode.CLUSTER_FLIPS
 
     def test_shared_documents_cost_information(self):
         own = measure(world(120)).systems[0].cells[0].centred
@@ -203,11 +203,12 @@ class TestDependence:
 
     @pytest.mark.parametrize(("rivals", "sampled"), [(4, False), (5, True)])
     def test_merged_models_are_a_sample_from_six_on(self, rivals, sampled):
-        """Six of them say too little of others; five are taken as they are."""
-        found = verdict(measure(world(rivals=rivals), merge_llms=True))
-        assert (found.interval is None) == sampled
-        if not sampled:
-            assert InferCode.REWRITERS_FIXED(n=5) in found.interval.assumptions
+        """Six of them say little of others; five are taken as they are."""
+        found = verdict(measure(world(rivals=rivals), merge_llms=True)).interval
+        code = InferCode.REWRITERS_SAMPLED if sampled else InferCode.REWRITERS_FIXED
+        assert code(n=rivals + 1) in found.assumptions
+        alone = verdict(measure(world(rivals=0))).interval
+        assert (found.half_width > 1.5 * alone.half_width) == sampled
 
     @pytest.mark.parametrize("rivals", [1, 2])
     def test_merged_models_are_one_source(self, rivals):
@@ -252,6 +253,17 @@ class TestRefusedVerdicts:
             assert "5 clusters of queries" in refusal
             assert "at least 6 are needed" in refusal
 
+    def test_clusters_of_which_one_holds_nearly_all_queries(self):
+        found = world()
+        clusters = {q: f"topic {max(0, i - 50)}" for i, q in enumerate(found[1].query_ids)}
+        report = measure(found, clusters=clusters)
+        refusal = verdict(report).refusal
+        assert refusal.code is SourceCode.UNEVEN
+        assert refusal.numbers["n"] == 10
+        assert refusal.numbers["effective"] == pytest.approx(60**2 / (51**2 + 9))
+        notes = [note for note in report.systems[0].notes if note.code is SourceCode.CLUSTERED]
+        assert notes[0].numbers["effective"] == refusal.numbers["effective"]
+
     @pytest.mark.parametrize(("n", "refused"), [(5, True), (6, False)])
     def test_fewer_than_six_queries(self, n, refused):
         found = verdict(measure(world(n, noise=2)))
@@ -284,8 +296,8 @@ class TestRefusedVerdicts:
         refusal = system.verdicts[0].refusal
         assert refusal.code is SourceCode.UNINFORMATIVE
         independent = refusal.numbers["independent"]
-        assert 0 < independent < 6
-        assert refusal.numbers["n_needed"] == math.ceil(50 * 6 / independent)
+        assert 0 < independent < 3
+        assert refusal.numbers["n_needed"] == math.ceil(50 * 3 / independent)
         assert system.twins[0].win_rate is None
         assert any("judge more documents" in str(note) for note in system.twins[0].notes)
 
