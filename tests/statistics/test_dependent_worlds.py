@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig, SkewVerdict
@@ -43,7 +43,7 @@ def verdict(
             sides |= {f"h{pair}": "human", f"l{pair}": "llm:x"}
         results[f"q{q}"] = scores
         judged[f"q{q}"] = {f"{side}{pair}": 1 for pair in pairs for side in "hl"}
-    tags = TagTable.from_sources(sides)
+    tags = TagTable.from_tags((name, DocTags(source=side)) for name, side in sides.items())
     report = measure_source_bias(
         Run.from_dict(results), Qrels.from_dict(judged), tags, config=CONFIG, clusters=clusters
     )

@@ -751,13 +751,7 @@ def measure_system(
         n_untagged=counts.get(BelongCode.UNTAGGED, 0),
         n_duplicates=run.n_duplicates,
         n_empty=counts.get(BelongCode.LACKING, 0),
-        notes=(
-            *lacks,
-            *notes,
-            *run.notes,
-            *_notes(run, qrels, tags, cells, config),
-            *_unequal_clusters(dependence),
-        ),
+        notes=(*lacks, *notes, *run.notes, *_notes(run, qrels, tags, cells, config, dependence)),
         chance=per_query,
         holes=tuple(holes),
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
@@ -766,12 +760,20 @@ def measure_system(
     )
 
 
-def _notes(
-    run: Run, qrels: Qrels, tags: TagTable, cells: Sequence[SkewCell], config: AuditConfig
+def _notes(  # noqa: PLR0917 - one caller
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    cells: Sequence[SkewCell],
+    config: AuditConfig,
+    dependence: Dependence,
 ) -> Iterator[Finding]:
     yield from _tie_notes(run, config)
     yield from _unknown_holes(qrels, tags)
     yield from _shared_documents(cells, config)
+    if dependence.clusters is not None:
+        n = len(np.unique(dependence.clusters))
+        yield SourceCode.CLUSTERED(n=n, effective=effective_number(dependence.clusters))
 
 
 def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[Finding]:
@@ -780,13 +782,6 @@ def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterato
         information = cell.centred.information
         if cell.measure == config.primary_measure and information < _SHARED:
             yield SourceCode.SHARED(other=cell.other, factor=information**-0.5)
-
-
-def _unequal_clusters(dependence: Dependence) -> Iterator[Finding]:
-    """Say as how many equal clusters of queries those given count."""
-    if dependence.clusters is not None:
-        n = len(np.unique(dependence.clusters))
-        yield SourceCode.CLUSTERED(n=n, effective=effective_number(dependence.clusters))
 
 
 def _pair_of(codes: IntArray, tags: TagTable, baseline: str, other: str) -> IntArray:
