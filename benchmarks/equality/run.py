@@ -49,6 +49,7 @@ _JUDGE = {
     **dict.fromkeys(("spearman", "kendall", "auc"), "of forms of correlation, Pearson's is left"),
     **dict.fromkeys(("pearson.lower", "pearson.upper"), _ENDS),
     "tilt_p_value": "drift is told by the mean error",
+    "with_closest": "which judge is like which is not told",
     "calibration": "of a calibration, shares of grades and the slope are left",
 }
 EVERYTHING = "everything"

@@ -481,7 +481,6 @@ GUESSED_CORRELATION = 0.5  # of human and judge gains, where no human label exis
 SHARED_IN_QUERY = 0.3  # correlation of two residuals of a query, where no pilot tells it
 FEWEST_PILOT = 10
 _FEWEST_PAIRS = 30
-_FEWEST_QUERIES = 10  # labelled queries from which a judge is worth using
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -523,14 +522,6 @@ class Outlook:
         between = (self.explained + self.residual) / self.n_queries
         degrees = combined_degrees(design, degrees, design + between, self.n_queries - 1)
         return self._half(design + between, degrees)
-
-    def by_queries(self, n: int) -> float:
-        """Half-width with n whole queries labelled, and the judge on the others."""
-        if n < _FEWEST_QUERIES:
-            return self.alone(n)
-        if self.target == "pool":
-            return self._half(self.residual * max(1 / n - 1 / self.n_queries, 0.0), n - 2)
-        return self._half(self.residual / n + self.explained / self.n_queries, n - 2)
 
     def alone(self, n: int) -> float:
         """Half-width with n whole queries labelled and no judge; infinite for one query."""
@@ -1004,7 +995,7 @@ def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, Fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPlan:
-    """How far labels of documents go, beside whole queries and labels without a judge.
+    """How far labels of documents go, beside whole queries without a judge.
 
     Parameters
     ----------
@@ -1012,9 +1003,6 @@ class LabelPlan:
         Documents to label, spread over all queries, those of the pilot included.
     half_width : float
         Expected with them, in the unit of the utility.
-    labels_queries : int or None
-        Labels of whole queries, with the judge, for the same half-width; None if the pool has not
-        as many.
     labels_alone : int
         Labels of whole queries, without a judge, for the same half-width; may be more than the
         pool has.
@@ -1029,7 +1017,6 @@ class LabelPlan:
 
     n_labels: int
     half_width: float
-    labels_queries: int | None
     labels_alone: int
     n_queries: int
     target: str
@@ -1043,7 +1030,6 @@ class LabelPlan:
         return 1 - self.n_labels / self.labels_alone
 
     def __str__(self) -> str:
-        whole = "-" if self.labels_queries is None else f"{self.labels_queries:,}"
         basis = (
             f"from a pilot of {self.n_pilot:,} labels"
             if self.n_pilot
@@ -1052,7 +1038,7 @@ class LabelPlan:
         return (
             f"{self.n_labels:,} documents over {self.n_queries:,} queries for "
             f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}); "
-            f"whole queries need {whole} labels with the judge, {self.labels_alone:,} without: "
+            f"whole queries without the judge need {self.labels_alone:,} labels: "
             f"{saving(self.saved)} ({basis})"
         )
 
@@ -1115,12 +1101,10 @@ def plan_labels(
     n_pilot = 0 if pilot is None else int(np.isinf(view.size).sum())
     n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)
     half = view.by_documents(n_labels)
-    in_queries = smallest(view.by_queries, half, 2, view.n_queries)
     alone = smallest(view.alone, half, 2, MOST) or MOST
     return LabelPlan(
         n_labels=n_labels,
         half_width=half,
-        labels_queries=None if in_queries is None else round(in_queries * view.per_query),
         labels_alone=round(alone * view.per_query),
         n_queries=view.n_queries,
         target=view.target,

@@ -62,7 +62,7 @@ def test_the_width_asked_for_is_reached_and_no_more(target):
     assert less.half_width > 0.9
     assert plan.n_pilot == 100
     assert 0 < plan.saved < 1
-    assert plan.n_labels < plan.labels_queries <= plan.labels_alone
+    assert plan.n_labels < plan.labels_alone
 
 
 def test_whole_queries_without_a_judge_follow_the_textbook():
