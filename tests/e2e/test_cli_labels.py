@@ -104,7 +104,11 @@ def test_documents_judged_already_are_not_asked_for_again(pool: Path) -> None:
 def test_a_plan_compares_documents_and_queries_without_a_judge(pool: Path) -> None:
     text = succeed("labels", *POOL, "--half-width", "1", cwd=pool)
     assert text.startswith("DCG@10: ")
-    for words in ("documents over 60 queries for ±", "whole queries without the judge need", "a guess"):
+    for words in (
+        "documents over 60 queries for ±",
+        "whole queries without the judge need",
+        "a guess",
+    ):
         assert words in text
     fewer = succeed("labels", *POOL, "-n", "150", "--measure", "P@5", cwd=pool)
     assert fewer.startswith("P@5: 150 documents")
