@@ -20,6 +20,7 @@ from rag_sourcebias.judged.command import audit, grade, interval, labels
 from rag_sourcebias.monitor.command import replay, serve
 from rag_sourcebias.pairs.command import annotate, check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
+from rag_sourcebias.source.command import app as shown
 from rag_sourcebias.source.command import source
 from rag_sourcebias.start import start
 from rag_sourcebias.style.command import style
@@ -37,6 +38,7 @@ class _Root(Group):
         "Where do I begin?": ("start",),
         "What do rankings and scores favour besides relevance?": (
             "audit source",
+            "audit app",
             "audit style",
             "audit answers",
             "explain",
@@ -72,7 +74,7 @@ app = typer.Typer(
 _GROUPS: dict[str, tuple[str, tuple[Callable[..., None], ...]]] = {
     "audit": (
         "Measure what rankings and scores favour besides relevance.",
-        (source, style, answers),
+        (source, shown, style, answers),
     ),
     "judge": ("Grade with a model, and hold a judge against people.", (grade, audit)),
     "monitor": (

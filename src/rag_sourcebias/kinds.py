@@ -10,6 +10,7 @@ from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.report.render import Report, read
 from rag_sourcebias.source.page import SkewReport
+from rag_sourcebias.source.shown import ShownReport
 from rag_sourcebias.style.page import StyleReport
 
 _KINDS: dict[str | None, tuple[str, type[Report]]] = {
@@ -20,6 +21,7 @@ _KINDS: dict[str | None, tuple[str, type[Report]]] = {
     "explain": ("explain", ExplainReport),
     "items": ("judged", JudgedReport),
     "pairs": ("pair", PairReport),
+    "shown": ("shown", ShownReport),
     "ranking": ("judged", JudgedReport),
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
+from rag_sourcebias.intake.documents import read_questions, read_tags
 from rag_sourcebias.intake.given import data_of, said
 from rag_sourcebias.intake.judged import items_of_arrays, read_judged_items
 from rag_sourcebias.intake.objects import a, is_frame, is_path, names_in
@@ -28,6 +29,7 @@ from rag_sourcebias.judged.data import (
 )
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.neural.named import SpecBuilder
+from rag_sourcebias.observe.document_stores import corpus_of
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,
     FinishedRun,
@@ -39,6 +41,7 @@ from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER, DenseSpec
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
+from rag_sourcebias.source.shown import ShownReport, audit_shown
 
 C = TypeVar("C", AuditConfig, JudgedConfig)
 
@@ -161,11 +164,30 @@ def _of_text(text: str, name: str | None, builder: SpecBuilder) -> RetrieverSpec
 # The verbs.
 
 
+@overload
 def audit(
-    retriever: Any = None,  # noqa: ANN401 - whatever a user has
+    retriever: Any = None,  # noqa: ANN401
     data: Any = None,  # noqa: ANN401
     *,
-    tags: Any = None,  # noqa: ANN401
+    store: None = None,
+    **settings: Any,  # noqa: ANN401
+) -> SkewReport: ...
+@overload
+def audit(
+    retriever: Any,  # noqa: ANN401
+    *,
+    store: Any,  # noqa: ANN401
+    questions: Any,  # noqa: ANN401
+    **settings: Any,  # noqa: ANN401
+) -> ShownReport: ...
+def audit(
+    retriever: Any = None,
+    data: Any = None,
+    *,
+    store: Any = None,
+    questions: Any = None,
+    sheet: str | os.PathLike[str] | None = None,
+    tags: Any = None,
     depth: int = 100,
     clusters: Mapping[str, str] | None = None,
     split: str = "test",
@@ -174,8 +196,8 @@ def audit(
     config: AuditConfig | None = None,
     cache: str | os.PathLike[str] | None = None,
     on_stage: Callable[[str], None] | None = None,
-    **settings: Any,  # noqa: ANN401 - the fields of AuditConfig
-) -> SkewReport:
+    **settings: Any,
+) -> SkewReport | ShownReport:
     """Measure whether a retriever favours a source, in one line.
 
     Parameters
@@ -190,6 +212,15 @@ def audit(
         A BEIR folder, the name of a data set (``"sample"``), a :class:`Dataset`, a dict with
         ``corpus``, ``queries``, ``qrels`` and ``tags``, or a frame with one row per query and
         document.
+    store : optional
+        What the retriever searches, where there are no judgments: an address (``"chroma:db"``), a
+        folder, ``{id: text}``, a frame. Asked with ``questions``, it gives a
+        :class:`~rag_sourcebias.source.shown.ShownReport`: which share of the store each source
+        has, and which of the first documents (the greatest of ``cutoffs``).
+    questions : optional
+        With ``store``: a list of texts, or a file with one a line.
+    sheet : path, optional
+        With ``store``: folder for a sheet of questions and documents to judge.
     tags : optional
         Source of each document, where the data does not say: ``{id: "human"}``, a frame, a file.
     depth : int
@@ -215,7 +246,7 @@ def audit(
 
     Returns
     -------
-    SkewReport
+    SkewReport or ShownReport
         Shows itself in a notebook; ``print`` it, ``.verdict``, ``.table(name)``, ``.save()``.
 
     Raises
@@ -233,8 +264,21 @@ def audit(
     'favours_other'
     """
     checked = _config(AuditConfig, config, dict(settings))
-    retriever, data = _in_order(retriever, data)
     builder = SpecBuilder(Path(cache or cache_dir()), lambda *_: None, id_key)
+    if store is not None:
+        return _audit_shown(
+            said(lambda: _specs(retriever, builder), "retriever"),
+            data,
+            store=store,
+            questions=questions,
+            sheet=sheet,
+            tags=tags,
+            depth=depth,
+            config=checked,
+        )
+    if questions is not None or sheet is not None:
+        raise DataError("questions= and sheet= go with store=: what the retriever searches")
+    retriever, data = _in_order(retriever, data)
     specs = said(lambda: _specs(retriever, builder), "retriever")
     given = said(lambda: data_of(data, tags=tags, split=split, grade_scale=grade_scale), "data")
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
@@ -267,6 +311,37 @@ def audit(
             if hasattr(part, "progress"):
                 part.progress = progress.advance
         return ask(on_stage=progress.begin)
+
+
+def _audit_shown(
+    specs: Sequence[RetrieverSpec],
+    data: Any,  # noqa: ANN401
+    *,
+    store: Any,  # noqa: ANN401
+    questions: Any,  # noqa: ANN401
+    sheet: str | os.PathLike[str] | None,
+    tags: Any,  # noqa: ANN401
+    depth: int,
+    config: AuditConfig,
+) -> ShownReport:
+    if data is not None:
+        raise DataError("data have judgments, and store= is for where there are none; give one")
+    if len(specs) > 1:
+        raise DataError("store= is asked through one retriever; audit them one by one")
+    known = None if tags is None else read_tags(tags)
+    corpus, name = said(lambda: corpus_of(store, tags=known), "store")
+    return audit_shown(
+        specs[0],
+        corpus,
+        said(lambda: read_questions(questions or []), "questions"),
+        store=name,
+        cutoff=max(config.cutoffs),
+        depth=depth,
+        confidence_level=config.confidence_level,
+        baseline_source=config.baseline_source,
+        sheet=sheet,
+        rng=config.seed,
+    )
 
 
 def _in_order(retriever: Any, data: Any) -> tuple[Any, Any]:  # noqa: ANN401

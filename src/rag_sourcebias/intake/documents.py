@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -411,6 +412,27 @@ def read_queries(queries: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever 
     table = read_table(rows, choose)
     pairs = zip(_ids(table, "query"), _texts(table, "query_text"), strict=True)
     return tuple(Query(query_id=query_id, text=text.strip()) for query_id, text in pairs)
+
+
+def read_questions(questions: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever a user has
+    """Read questions: texts, a file with one a line, or queries with their ids.
+
+    Parameters
+    ----------
+    questions : list of str, path, or what :func:`read_queries` takes
+        Texts without ids are numbered from ``q1``; blank lines and repeated texts are left out.
+    """
+    lines: list[str] | None = None
+    if isinstance(questions, str | os.PathLike) and os.fspath(questions).endswith(".txt"):
+        lines = [line for _, line in read_lines(questions)]
+        if any("\t" in line for line in lines):
+            lines = None
+    elif isinstance(questions, list | tuple) and all(isinstance(one, str) for one in questions):
+        lines = list(questions)
+    if lines is None:
+        return read_queries(questions)
+    texts = dict.fromkeys(text for line in lines if (text := line.strip()))
+    return tuple(Query(query_id=f"q{n}", text=text) for n, text in enumerate(texts, start=1))
 
 
 def _without_header(source: Any, role: str) -> Any:  # noqa: ANN401

@@ -299,12 +299,11 @@ def items_of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: 
     arrays = []
     for key, value in (("y", y), ("yhat", yhat), ("yhat_unlabeled", unlabeled)):
         try:
-            array = np.asarray([] if value is None else value, dtype=np.float64)
+            arrays.append(np.asarray([] if value is None else value, dtype=np.float64))
         except (TypeError, ValueError) as error:
             raise DataError(f"{key}: {a(value)} holds something that is no number") from error
-        if array.ndim != 1:
-            raise DataError(f"{key} has shape {array.shape}; expected one value per item")
-        arrays.append(array)
+        if arrays[-1].ndim != 1:
+            raise DataError(f"{key} has shape {arrays[-1].shape}; expected one value per item")
     human, judge, rest = arrays
     if len(human) != len(judge):
         raise DataError(f"y has {len(human)} values and yhat {len(judge)}: both of the same items")

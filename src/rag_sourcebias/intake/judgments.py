@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.files import fields_of, read_lines, tells_number
 from rag_sourcebias.intake.objects import a, is_column
 from rag_sourcebias.intake.tables import (
-    Chooser,
     Table,
     find_column,
     names_of,
@@ -56,10 +58,14 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
         return judgments
     table = _of_lines(judgments)
     if table is None:
-        table = read_table(_as_columns(judgments), _chosen(table_name(judgments)))
-    queries, docs = (
-        names_of(table, str(table.roles[role]), role=f"{role} id") for role in ("query", "document")
-    )
+        columns = partial(_columns, path=table_name(judgments))
+        table = _rows_with_grade(read_table(_as_columns(judgments), columns))
+        queries, docs = (
+            names_of(table, str(table.roles[role]), role=f"{role} id")
+            for role in ("query", "document")
+        )
+    else:  # an id may end in a space that separates nothing
+        queries, docs = (table.columns[str(table.roles[role])] for role in ("query", "document"))
     cells = table.columns.get(str(table.roles["grade"]), [1] * len(table))
     texts = list(map(str, cells))
     grade_of = {text: _whole(text, scale) for text in set(texts)}
@@ -89,6 +95,23 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
         doc_codes=doc_codes[once],
         grades=np.maximum(grades[once], 0),
         n_negative=int(np.count_nonzero(grades[once] < 0)),
+    )
+
+
+def _rows_with_grade(table: Table) -> Table:
+    """Return the rows that have a grade: in a sheet nobody has judged the others yet."""
+    cells = table.columns.get(str(table.roles["grade"]))
+    if cells is None:
+        return table
+    rows = [row for row, cell in enumerate(cells) if cell not in ("", None)]
+    if not rows:
+        raise DataError(
+            f"{table.path}: no row has a grade; write one (0, 1, 2, …) for each document judged"
+        )
+    return replace(
+        table,
+        lines=[table.lines[row] for row in rows],
+        columns={name: [column[row] for row in rows] for name, column in table.columns.items()},
     )
 
 
@@ -124,20 +147,16 @@ def _remedy(text: str) -> str:
 # Tables, and lines without names of columns.
 
 
-def _chosen(path: str) -> Chooser:
-    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
-        document = find_column(names, "document", path=path)
-        query = find_column(names, "query", path=path, taken=(document,))
-        grade = find_column(names, "grade", path=path)
-        ranked = find_column(names, "rank", path=path)
-        if None in (query, document) or (grade is None and ranked is not None):
-            raise DataError(
-                f"{path} has the columns {', '.join(names)}; expected query_id, doc_id and "
-                "relevance, or other usual names of these"
-            )
-        return {"query": query, "document": document, "grade": grade}
-
-    return choose
+def _columns(names: Sequence[str], *, path: str) -> dict[str, str | None]:
+    document = find_column(names, "document", path=path)
+    query = find_column(names, "query", path=path, taken=(document,))
+    grade = find_column(names, "grade", path=path)
+    if None in (query, document) or (grade is None and find_column(names, "rank") is not None):
+        raise DataError(
+            f"{path} has the columns {', '.join(names)}; expected query_id, doc_id and "
+            "relevance, or other usual names of these"
+        )
+    return {"query": query, "document": document, "grade": grade}
 
 
 def _of_lines(judgments: Any) -> Table | None:  # noqa: ANN401
@@ -174,17 +193,18 @@ def _judgment(line: str) -> list[str]:
 def _as_columns(value: Any) -> Any:  # noqa: ANN401
     """Return judgments by query, and triples, as columns; anything else as it is."""
     names = ("query_id", "doc_id", "relevance")
+    rows: Sequence[Any] = ()
     if isinstance(value, Mapping) and not _holds_columns(value):
-        columns: tuple[list[Any], ...] = ([], [], [])
-        for query, row in value.items():
-            docs, grades = _graded(query, row)
-            columns[0].extend([query] * len(docs))
-            columns[1].extend(docs)
-            columns[2].extend(grades)
-        return dict(zip(names, columns, strict=True))
-    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple):
-        return [dict(zip(names, row, strict=True)) for row in value]
-    return value
+        rows = [
+            (query, doc, grade)
+            for query, row in value.items()
+            for doc, grade in _graded(query, row)
+        ]
+    elif isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple):
+        rows = value
+    if not rows:
+        return value
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _holds_columns(value: Mapping[Any, Any]) -> bool:
@@ -194,13 +214,13 @@ def _holds_columns(value: Mapping[Any, Any]) -> bool:
     return None not in roles and all(map(is_column, value.values()))
 
 
-def _graded(query: object, row: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
+def _graded(query: object, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401
+    """Give documents with their grades, 1 where only the relevant ones are listed."""
     if isinstance(row, Mapping):
-        return list(row), list(row.values())
+        return row.items()
     if isinstance(row, str) or not isinstance(row, Iterable):
         raise DataError(
             f"judgments of query {query!r}: {a(row)}; expected {{document id: grade}} or a list of "
             "relevant document ids"
         )
-    docs = list(row)
-    return docs, [1] * len(docs)
+    return zip(row, repeat(1), strict=False)

@@ -335,21 +335,6 @@ _NUMBER_AT = {6: 4, 3: 2}  # the column by which lines are told from others
 _BLOCK = 8_192  # bytes that are taken apart together: their parts stay in a processor's cache
 
 
-class _Names:
-    """Names in the order in which they come first, and the number of that of each row."""
-
-    def __init__(self) -> None:
-        self._of: defaultdict[str, int] = defaultdict(count().__next__)
-        self._parts: list[CodeArray] = []
-
-    def add(self, names: Sequence[str]) -> None:
-        self._parts.append(np.fromiter(map(self._of.__getitem__, names), np.int32, len(names)))
-
-    @property
-    def column(self) -> Column:
-        return list(self._of), np.concatenate(self._parts)
-
-
 def _read_trec(path: PathLike, width: int) -> Entries:
     roles = _TREC[width]
     try:
@@ -366,7 +351,10 @@ def _read_trec(path: PathLike, width: int) -> Entries:
 
 def _of_blocks(path: PathLike, roles: Sequence[str]) -> Entries:
     """Read lines of so many fields; a ValueError where one has others, or no number."""
-    names = {role: _Names() for role in ("query_id", "doc_id", "tag") if role in roles}
+    kinds = [role for role in ("query_id", "doc_id", "tag") if role in roles]
+    # names in the order in which they come first, and the number of that of each line
+    number_of = {role: defaultdict[str, int](count().__next__) for role in kinds}
+    codes: dict[str, list[CodeArray]] = {role: [] for role in kinds}
     numbers: dict[str, list[FloatArray]] = {role: [] for role in ("rank", "score") if role in roles}
     with open_bytes(Path(path), lines=True) as stream:
         while block := stream.readlines(_BLOCK):
@@ -375,19 +363,23 @@ def _of_blocks(path: PathLike, roles: Sequence[str]) -> Entries:
             if not rows:
                 continue
             cells = dict(zip(roles, zip(*rows, strict=True), strict=True))
-            for role, column in names.items():
-                column.add(cells[role])
+            for role in kinds:
+                numbered = map(number_of[role].__getitem__, cells[role])
+                codes[role].append(np.fromiter(numbered, np.int32, len(rows)))
             for role, parts in numbers.items():
                 parts.append(_floats(cells[role], or_nan=role == "rank" and "score" in roles))
     values = {role: np.concatenate(parts) for role, parts in numbers.items()}
     ranks = values["rank"]
+    queries, docs, *systems = (
+        (list(number_of[role]), np.concatenate(codes[role])) for role in kinds
+    )
     return Entries(
         where=os.fspath(path),
-        queries=names["query_id"].column,
-        docs=names["doc_id"].column,
+        queries=queries,
+        docs=docs,
         ranks=None if np.isnan(ranks).any() else ranks,
         scores=values.get("score"),
-        systems=names["tag"].column if "tag" in names else ((), np.empty(0, np.int32)),
+        **({"systems": systems[0]} if systems else {}),
     )
 
 
@@ -426,9 +418,10 @@ def _refuse_line(path: PathLike, roles: Sequence[str]) -> None:
 
 def _require_ranks(entries: Entries, path: PathLike) -> None:
     """Refuse a third column that numbers no ranking, as grades of judgments and scores do."""
-    rows = np.stack([entries.queries[1], np.asarray(entries.ranks), entries.docs[1]])
-    places = np.unique(rows, axis=1)[:2]
-    if np.any(places[1] != np.rint(places[1])) or len(np.unique(places, axis=1)) != len(places):
+    ranks = np.asarray(entries.ranks)
+    rows = np.unique(np.stack([entries.queries[1], ranks, entries.docs[1]]), axis=1)
+    n_places = np.unique(rows[:2], axis=1).shape[1]
+    if np.any(ranks % 1) or n_places < rows.shape[1]:
         raise DataError(
             f"{path}: the third column holds no ranks: in some query two documents have the same, "
             "or it is no whole number; put a header above scores (query_id, doc_id, score)"

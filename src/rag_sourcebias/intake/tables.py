@@ -284,10 +284,11 @@ def read_table(
     if head[0].lstrip().startswith(("[", "{")):
         return _read_json(source, choose, head, most)
     tabs = "\t" in head[0]
+    separator = "," if "," in head[0] or ";" not in head[0] else ";"
     records = (
         ((number, line.split("\t")) for number, line in read_lines(source))
         if tabs and not quoted
-        else _csv(source, "\t" if tabs else _separator(head[0]))
+        else _csv(source, "\t" if tabs else separator)
     )
     names, rows = _checked(records, source)
     chosen, roles = _chosen(names, choose)
@@ -422,10 +423,6 @@ def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     if again is not None:
         raise DataError(f"{where}: two columns are called {again!r}; rename one")
     return tuple(names)
-
-
-def _separator(header: str) -> str:
-    return ";" if ";" in header and "," not in header else ","
 
 
 def _csv(path: PathLike, separator: str) -> _Records:

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from rag_sourcebias.core.data import Corpus, DocTags
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import UNKNOWN
 from rag_sourcebias.intake.beir import read_corpus
-from rag_sourcebias.intake.documents import as_corpus, read_documents
+from rag_sourcebias.intake.documents import as_corpus, read_documents, with_tags
 
 
 @runtime_checkable
@@ -127,6 +128,48 @@ def open_document_store(spec: str, *, collection: str | None = None) -> Document
         raise DataError(f"store kind {kind!r} in {spec!r} is unknown; there are {known}")
     opener: Callable[[str, str | None], DocumentStore] = openers[kind].load()
     return opener(place, collection)
+
+
+def corpus_of(
+    store: Any,  # noqa: ANN401 - whatever a user has
+    *,
+    collection: str | None = None,
+    tags: TagTable | None = None,
+) -> tuple[Corpus, str]:
+    """Return everything that a store holds, and how it is called.
+
+    Parameters
+    ----------
+    store : str, path, DocumentStore, Corpus, or what ``read_documents`` takes
+        An address (``chroma:db``, ``corpus:my-data``), a folder, ``{id: text}``, a frame, rows.
+    tags : TagTable, optional
+        Sources kept beside it.
+
+    Raises
+    ------
+    DataError
+        If it cannot be opened or holds no documents.
+    """
+    name = "store"
+    if isinstance(store, str | Path):
+        is_place = Path(store).exists()
+        store = open_document_store(f"corpus:{store}" if is_place else str(store),
+                                    collection=collection)  # fmt: skip
+    if isinstance(store, DocumentStore):
+        name = store.name
+        known = dict(store.tags())
+        rows = [(doc_id, text) for doc_id, text, _ in store.documents()]
+        corpus = Corpus(
+            texts=tuple(text for _, text in rows),
+            tags=TagTable.from_tags((doc_id, known.get(doc_id, UNKNOWN)) for doc_id, _ in rows),
+        )
+    elif isinstance(store, Corpus):
+        corpus = store
+    else:
+        corpus = as_corpus([read_documents(store, any_source=True)])
+    if not len(corpus):
+        raise DataError(f"{name} holds no documents")
+    return (corpus if tags is None else with_tags(corpus, tags, "the tags")), name
 
 
 # Shares of sources and styles in a store.

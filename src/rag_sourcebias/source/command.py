@@ -1,4 +1,4 @@
-"""``audit source``: options, work shard by shard, and the command itself."""
+"""``audit source`` and ``audit app``: options, work shard by shard, and the commands."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -14,13 +14,14 @@ from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.intake.documents import read_tags
+from rag_sourcebias.intake.documents import read_questions, read_tags
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.samples import cache_dir, load_sample
 from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.intake.verified import Verification, read_verification
 from rag_sourcebias.neural.named import SpecBuilder, batched_encoder
+from rag_sourcebias.observe.document_stores import corpus_of
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import (
     DEFAULT_RETRIEVER,
@@ -35,6 +36,7 @@ from rag_sourcebias.source.findings import AuditConfig, SourceCode
 from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
+from rag_sourcebias.source.shown import ShownCode, audit_shown
 from rag_sourcebias.terminal import options as opt
 from rag_sourcebias.terminal.console import deliver, err, say, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
@@ -615,3 +617,87 @@ def _load(
     if folder is not None:
         return read_beir(folder, split=split, grade_scale=scale)
     return load_sample(dataset or "crowdrag-rewrites")
+
+
+# ``audit app``: what an application holds and shows, where nothing was judged.
+
+
+def app(
+    retriever: Annotated[
+        str, typer.Argument(help="app:<module>:<name> of your application, or a name as for audit.")
+    ],
+    *,
+    store: Annotated[
+        str,
+        typer.Option(
+            help="What it searches: chroma:<folder or address>, corpus:<folder or file>.",
+            rich_help_panel=_DATA,
+        ),
+    ],
+    questions: Annotated[
+        Path,
+        typer.Option(
+            help="Questions as users ask them: a text file with one a line, or a table.",
+            rich_help_panel=_DATA,
+        ),
+    ],
+    collection: Annotated[
+        str | None,
+        typer.Option(help="Collection, where the store holds several.", rich_help_panel=_DATA),
+    ] = None,
+    tags: Annotated[
+        Path | None,
+        typer.Option(help="Table with doc_id and source, kept beside it.", rich_help_panel=_DATA),
+    ] = None,
+    id_key: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="Where the id of the store stands in the metadata of what comes back.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    cutoff: Annotated[
+        int, typer.Option(min=1, help="Documents that a reader sees.", rich_help_panel=_STATISTICS)
+    ] = 5,
+    depth: opt.Depth = 100,
+    baseline_source: opt.BaselineSource = "human",
+    confidence_level: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Of intervals.", rich_help_panel=_STATISTICS)
+    ] = 0.95,
+    sheet: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a sheet of what to judge, with what an audit takes."),
+    ] = None,
+    n_sheet: Annotated[int, typer.Option("-n", min=1, help="Questions of the sheet.")] = 30,
+    seed: Annotated[int, typer.Option(help="Draws them.")] = 0,
+    cache: opt.Cache = None,
+    report: opt.ReportFolder = None,
+    table: TableFile = None,
+) -> None:
+    """Measure what an application holds of each source, and what it shows; no judgments needed.
+
+    Asks your application the questions and compares the share of each source among the first
+    documents with its share of the store. With --sheet it draws what to judge for a verdict on
+    relevance.
+
+    For example:
+
+        rag-sourcebias audit app app:my_app.search:retriever --store chroma:db --questions asked.txt
+
+        rag-sourcebias audit app bm25 --store corpus:my-data --questions asked.txt --sheet sheet
+    """
+    require_writable(report)
+    known = None if tags is None else read_tags(tags)
+    with stages() as progress:
+        spec = SpecBuilder(cache or cache_dir(), progress.advance, id_key).retriever(retriever)
+        progress.begin(f"reading {store}")
+        corpus, name = corpus_of(store, collection=collection, tags=known)
+        asked = read_questions(questions)
+        progress.begin(str(ShownCode.ASKING(system=spec.name, n=len(asked))))
+        found = audit_shown(
+            spec, corpus, asked, store=name, cutoff=cutoff, depth=depth,
+            confidence_level=confidence_level, baseline_source=baseline_source, sheet=sheet,
+            n_sheet=n_sheet, rng=seed,
+        )  # fmt: skip
+    deliver(found, report, table=table)

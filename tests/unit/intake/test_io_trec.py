@@ -68,7 +68,7 @@ def test_negative_grades_are_counted_once(tmp_path):
         ("q 0 a inf\n", r"qrels\.txt:1: .*grade 'inf' is not a whole number"),
         ("q 0 a nan\n", r"qrels\.txt:1: .*grade 'nan' is not a whole number"),
         ("q 0 a 99999999999\n", r"qrels\.txt:1: .*grade '99999999999'"),
-        ("", r"qrels\.txt holds no judgments"),
+        ("", r"qrels\.txt is empty"),
         ("query-id\tcorpus-id\tscore\n", r"qrels\.txt holds a header but no rows"),
     ],
 )

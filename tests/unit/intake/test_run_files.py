@@ -111,6 +111,14 @@ def test_a_run_survives_the_round_trip(tmp_path_factory, mapping, name, file_nam
     assert again.name == name
 
 
+@pytest.mark.parametrize("lines", ["q d1 1\nq d2 1\n", "q d1 1\nq d2 .5\n"])
+def test_grades_are_no_ranks(tmp_path, lines) -> None:
+    file = tmp_path / "grades.txt"
+    file.write_text(lines, encoding="utf-8")
+    with pytest.raises(DataError, match=r"the third column holds no ranks"):
+        read_runs(file)
+
+
 def test_json_cut_short_is_no_run_of_three_columns(tmp_path) -> None:
     file = tmp_path / "run.json"
     file.write_text('{"q1": {"d1": 1', encoding="utf-8")

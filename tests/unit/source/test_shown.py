@@ -1,0 +1,152 @@
+"""What an application holds and shows, without judgments: shares, intervals, twins, the sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import read_csv, write_csv
+from scipy.stats import binom
+
+import rag_sourcebias as rsb
+from rag_sourcebias.core.data import Corpus, Query, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.application import FinishedRun
+from rag_sourcebias.source.shown import ShownReport, audit_shown
+
+
+def corpus_of(sources: Mapping[str, int]) -> Corpus:
+    """Return texts of each source, in order."""
+    rows = [
+        (f"{name}{n}", rsb.DocTags(source=name or None, pair_id=str(n)))
+        for name, count in sources.items()
+        for n in range(count)
+    ]
+    return Corpus(texts=tuple(doc for doc, _ in rows), tags=TagTable.from_tags(rows))
+
+
+def found(corpus: Corpus, lists: Sequence[Sequence[str]], **settings: int) -> ShownReport:
+    ranked = [rsb.RankedList(query_id=f"q{n}", doc_ids=tuple(docs)) for n, docs in enumerate(lists)]
+    queries = [Query(query_id=f"q{n}", text=f"question {n}") for n in range(len(lists))]
+    run = Run.from_lists(ranked, name="mine")
+    return audit_shown(FinishedRun(run), corpus, queries, **settings)
+
+
+def test_shares_are_what_a_count_gives() -> None:
+    rng = np.random.default_rng(0)
+    corpus = corpus_of({"human": 6, "llm:a": 3, "": 3})
+    lists = [list(rng.permutation(corpus.doc_ids)[:4]) for _ in range(40)]
+    report = found(corpus, lists, cutoff=3)
+    sources = {doc: corpus.tags.get(doc).source or "" for doc in corpus.doc_ids}
+    for share in report.shares:
+        counted = [sum(sources[doc] == share.source for doc in docs[:3]) / 3 for docs in lists]
+        held = sum(source == share.source for source in sources.values()) / 12
+        assert share.held == pytest.approx(held)
+        assert share.shown == pytest.approx(np.mean(counted))
+        assert share.difference is not None
+        assert share.difference.estimate == pytest.approx(np.mean(counted) - held)
+        assert share.difference.confidence_level == pytest.approx(1 - 0.05 / 3)
+    assert [share.documents for share in report.shares] == [6, 3, 3]
+    assert any("No source is known for 3 of 12" in text for text in report.warnings)
+
+
+def told_apart(lean: float, draws: int, n: int) -> int:
+    """Count draws in which a source is said to be shown more or less than it is held."""
+    rng = np.random.default_rng(int(100 * lean) + n)
+    corpus = corpus_of({"human": 60, "llm:a": 40})
+    weights = np.where([doc.startswith("h") for doc in corpus.doc_ids], 1 + lean, 1.0)
+    told = 0
+    for _ in range(draws):
+        keys = rng.exponential(size=(n, 100)) / weights
+        tops = np.argsort(keys, axis=1)[:, :5]
+        report = found(corpus, [[corpus.doc_ids[row] for row in top] for top in tops])
+        told += report.verdict != "cannot_tell"
+    return told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20, 60])
+def test_a_ranker_that_is_blind_is_rarely_said_to_lean(n: int) -> None:
+    draws = 300
+    assert told_apart(0.0, draws, n) <= binom.ppf(0.999, draws, 0.05)
+
+
+@pytest.mark.slow
+def test_one_that_leans_is_found() -> None:
+    """The control: human text is shown some 17 points more than it is held."""
+    assert told_apart(1.5, 40, 60) >= 36
+
+
+def test_versions_of_one_text_are_compared_where_one_is_shown() -> None:
+    corpus = corpus_of({"human": 30, "llm:a": 30})
+    lists = [[f"human{n}", f"llm:a{n}"] if n % 3 else [f"llm:a{n}", f"human{n}"] for n in range(30)]
+    [twins] = found(corpus, lists).twins
+    assert twins.n_pairs == 30
+    assert twins.win_rate is not None
+    assert twins.win_rate.estimate == pytest.approx(1 / 3)
+
+
+def test_sentences_are_those_of_the_table() -> None:
+    corpus = corpus_of({"human": 30, "llm:a": 10})
+    report = found(corpus, [[f"human{n}", "llm:a0"] for n in range(30)], cutoff=2)
+    text = str(report)
+    assert "Human text is 75.0% of 40 documents and gets 50.0% of the first 2" in text
+    assert "It is shown less than it is held" in text
+    assert report.verdicts == {"human": "less", "llm:a": "more"}
+
+
+def test_few_questions_give_no_interval_and_no_verdict() -> None:
+    corpus = corpus_of({"human": 3, "llm:a": 3})
+    report = found(corpus, [["human0"], ["human1"]])
+    assert report.verdict == "cannot_tell"
+    assert "With 2 questions no interval is given; ask at least 20" in str(report)
+
+
+def test_a_store_without_tags_says_how_to_tag_it() -> None:
+    report = found(corpus_of({"": 5}), [["0"] for _ in range(20)])
+    assert "tag apply --help" in str(report)
+
+
+def test_a_report_is_read_back(tmp_path: Path) -> None:
+    report = found(corpus_of({"human": 3, "llm:a": 3}), [["human0"]] * 20)
+    back = rsb.read_report(report.save(tmp_path) / "report.json")
+    assert back.to_dict() == report.to_dict()
+    assert str(back) == str(report)
+
+
+def test_a_sheet_is_blind_and_comes_back(tmp_path: Path) -> None:
+    sample = rsb.load_sample()
+    questions = [query.text for query in sample.queries[:60]]
+    folder = tmp_path / "sheet"
+    report = rsb.audit("bm25", store=sample.corpus, questions=questions, sheet=folder)
+    rows = read_csv(folder / "sheet.csv")
+    assert len(rows) == 150
+    assert not any("human" in row["doc_id"] or "claude" in row["doc_id"] for row in rows)
+    assert report.page().first.next is not None
+    assert str(folder / "tags.csv") in report.page().first.next.command
+    source = {row["doc_id"]: row["source"] for row in read_csv(folder / "tags.csv")}
+    for number, row in enumerate(rows):
+        row["grade"] = "" if number % 10 == 0 else str(int(source[row["doc_id"]] == "human"))
+    write_csv(folder / "sheet.csv", list(rows[0]), [list(row.values()) for row in rows])
+    judged = rsb.read_qrels(folder / "sheet.csv")
+    assert len(judged.grades) == 135
+    assert judged.grades.sum() == sum(row["grade"] == "1" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"questions": []}, "no question to ask"),
+        ({"data": "sample", "questions": ["a"]}, "give one"),
+        ({"store": None, "questions": ["a"]}, "go with store="),
+        ({"store": {}, "questions": ["a"]}, "hold"),
+        ({"store": "nowhere:x", "questions": ["a"]}, "is unknown; there are"),
+        ({"retriever": lambda _: ["?"], "questions": ["a"]}, "none of the 1 documents"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(settings: dict[str, object], message: str) -> None:
+    given = {"retriever": "bm25", "store": {"a": "a text", "b": "another"}} | settings
+    with pytest.raises(DataError, match=message):
+        rsb.audit(**given)
