@@ -1,138 +1,223 @@
-"""Traffic in which retrievals depend on one another: 5,000 of ten documents over two weeks."""
+"""How often does the monitor page somebody for nothing, and how soon does it tell a change?
+
+    python benchmarks/monitor/streams.py [--streams N] [--output FILE]
+
+Seven kinds of traffic, six weeks of about 200 retrievals of ten documents a day, each through
+the public ``SkewMonitor`` by ``replay``'s columns: how many have a page by any rule though nothing
+changed, in how many a change of human text after three weeks is told by the end, and the median of
+days that takes (of all streams; none where half do not tell it). Writes
+benchmarks/results/streams.json. A bar fails where an exact binomial test rejects it at .001: exit
+status 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
+from scipy.stats import binomtest
 
-SPREAD = 0.1  # standard deviation of a share that drifts
+from rag_sourcebias.core.codec import environment
+from rag_sourcebias.monitor import ReferenceWindow, SkewMonitor
+from rag_sourcebias.monitor.log.schema import EventColumns
 
-# Traffic as it is: 5,000 retrievals of ten documents over two weeks, human with some chance.
-
-
-RETRIEVALS, DEPTH, DAYS, DAY = 5_000, 10, 14, 86_400.0
-SHIFT_AT = RETRIEVALS // 2 + 100  # after seven days
-WEIGHTS = 1 / np.log2(np.arange(2, DEPTH + 2))
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+A_DAY, DAYS, DEPTH, DAY = 200, 42, 10, 86_400.0
+START = 1_789_948_800.0  # a Monday, at midnight UTC
+CHANGED = 21.0  # days until the share moves
+TAGS = (("human", None), ("llm:a", None), (None, None))
+REJECT = 0.001
 
 
 class Traffic(NamedTuple):
-    """Times, documents (True: human), and who asks where that is known."""
+    """Days since the start, chances of human text, and who asks where a label says it."""
 
     at: np.ndarray
     human: np.ndarray
-    user: np.ndarray | None
-
-    def values(self) -> np.ndarray:
-        """Exposure and first rank of human text, shape (n, 2)."""
-        return np.stack([self.human @ WEIGHTS / WEIGHTS.sum(), self.human[:, 0]], axis=1)
+    user: np.ndarray | None = None
 
 
-def _of_sessions(size: int) -> Callable:
-    def chances(rng, at: np.ndarray) -> np.ndarray:
-        return np.repeat(rng.beta(2, 2, len(at) // size + 1), size)[: len(at)]
-
-    return chances
+# Worlds: 200 retrievals a day, of which half the documents are human on average.
 
 
-def _of_walk(phi: float) -> Callable:
-    def chances(rng, at: np.ndarray) -> np.ndarray:
-        noise = SPREAD * rng.standard_normal(len(at))
-        noise[1:] *= np.sqrt(1 - phi**2)
-        return np.clip(0.5 + lfilter([1.0], [1.0, -phi], noise), 0.02, 0.98)
-
-    return chances
+def _even(rng) -> np.ndarray:
+    return np.sort(rng.random(rng.poisson(A_DAY * DAYS))) * DAYS
 
 
-def _of_cycle(height: float) -> Callable:
-    def chances(rng, at: np.ndarray) -> np.ndarray:
-        return 0.5 + height * np.sin(2 * np.pi * (at / DAY + rng.random()))
-
-    return chances
+def _weekend(at: np.ndarray) -> np.ndarray:
+    return (at % 7) >= 5
 
 
-def _weekend(rng, at: np.ndarray) -> np.ndarray:
-    """Twenty points less on two days of seven, and a daily cycle; from any moment of the week."""
-    week = at / DAY + 7 * rng.random()
-    return 0.5 - 0.2 * (week % 7 >= 5) + 0.05 * np.sin(2 * np.pi * week)
+def independent(rng) -> Traffic:
+    at = _even(rng)
+    return Traffic(at, np.full(len(at), 0.5))
 
 
-def _regimes(rng, at: np.ndarray) -> np.ndarray:
-    """Two topics, .4 and .6, for 100 retrievals each on average."""
-    turns = np.cumsum(rng.random(len(at)) < 1 / 100) + rng.integers(2)
-    return np.where(turns % 2, 0.4, 0.6)
+def office_hours(rng) -> Traffic:
+    """85 % from 8 to 18, few at weekends; 8 points more by day, 10 less at weekends."""
+    n = 4 * A_DAY * DAYS
+    day = rng.integers(0, DAYS, n)
+    day = day[rng.random(n) < np.where(_weekend(day), 0.05, 0.32)]
+    by_day = rng.random(len(day)) < 0.85
+    hour = np.where(by_day, 8 + 10 * rng.random(len(day)), 24 * rng.random(len(day)))
+    at = np.sort(day + hour / 24)
+    hour = at % 1 * 24
+    return Traffic(at, 0.5 + 0.08 * ((hour > 8) & (hour < 18)) - 0.10 * _weekend(at))
 
 
-CHANCES = {
-    "independent": lambda _, at: np.full(len(at), 0.5),
-    "sessions of 10": _of_sessions(10),
-    "sessions of 50": _of_sessions(50),
-    "AR(1), φ = .9": _of_walk(0.9),
-    "AR(1), φ = .99": _of_walk(0.99),
-    "daily cycle ±.05": _of_cycle(0.05),
-    "daily cycle ±.10": _of_cycle(0.10),
-    "weekends −.20": _weekend,
-    "two regimes of topics": _regimes,
-}
+def sessions(rng) -> Traffic:
+    """Log-normal sessions, 9 retrievals on average, each with a taste; labelled."""
+    at = _even(rng)
+    size = np.maximum(1, rng.lognormal(1.8, 0.9, len(at)).astype(int))
+    session = np.repeat(np.arange(len(at)), size)[: len(at)]
+    return Traffic(at, rng.beta(3, 3, len(at))[session], session)
 
 
-def _by_query(rng, query: np.ndarray, shift: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """The same query finds the same documents, until their sources shift."""
-    drawn = rng.random((len(chance), DEPTH))
-    return drawn[query] < np.clip(chance[query] + shift, 0, 1)[:, None]
+def named_bots(rng) -> Traffic:
+    """Three bots with a taste that ask a third of what is asked, in a third of the half-days."""
+    at = _even(rng)
+    bot = rng.integers(0, 3, len(at))
+    active = rng.random((3, 2 * DAYS)) < 0.3
+    asks = (rng.random(len(at)) < 0.3) & active[bot, (2 * at).astype(int)]
+    human = np.where(asks, rng.beta(2, 2, 3)[bot], 0.5)
+    return Traffic(at, human, np.where(asks, bot, 3 + np.arange(len(at))))
 
 
-def _zipf(rng, shift: np.ndarray) -> np.ndarray:
-    weights = 1 / np.arange(1, 1_001)
-    query = rng.choice(len(weights), len(shift), p=weights / weights.sum())
-    return _by_query(rng, query, shift, rng.beta(2, 2, len(weights)))
+def stable_users(rng) -> Traffic:
+    """Sixty users with a taste each; how much one asks has a heavy tail (Pareto 1.2)."""
+    at = _even(rng)
+    weights = rng.pareto(1.2, 60) + 0.2
+    user = rng.choice(60, len(at), p=weights / weights.sum())
+    return Traffic(at, rng.beta(4, 4, 60)[user], user)
 
 
-def _users(rng, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Five users at a time, each with a taste; how much one asks has a heavy tail (Pareto 1.5)."""
-    n, at_once = len(shift), 5
-    left = np.minimum(3 * (rng.pareto(1.5, n) + 1), 2_000).astype(int)
-    taste, seat = rng.beta(2, 2, n), rng.integers(0, at_once, n)
-    user, sitting, new = np.empty(n, int), list(range(at_once)), at_once
-    for i, place in enumerate(seat.tolist()):
+def passing_users(rng) -> Traffic:
+    """Five users at a time, who come and go; how much one asks has a heavy tail (Pareto 1.5)."""
+    at = _even(rng)
+    left = np.minimum(3 * (rng.pareto(1.5, len(at)) + 1), 2_000).astype(int)
+    user, sitting, new = np.empty(len(at), int), list(range(5)), 5
+    for i, place in enumerate(rng.integers(0, 5, len(at)).tolist()):
         user[i] = sitting[place]
         left[user[i]] -= 1
         if left[user[i]] <= 0:
             sitting[place], new = new, new + 1
-    chance = np.clip(taste[user] + shift, 0, 1)
-    return rng.random((n, DEPTH)) < chance[:, None], user
+    return Traffic(at, rng.beta(2, 2, len(at))[user], user)
 
 
-def _replayed(rng, shift: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Real queries in their order, from a place drawn; sources shuffled over the documents."""
-    drawn = rng.random(found.max() + 1)  # a document is human where this is below its chance
-    rows = found[(np.arange(len(shift)) + rng.integers(len(found))) % len(found)]
-    return drawn[rows] < (0.5 + shift)[:, None]
+def wandering_mix(rng) -> Traffic:
+    """The mix of what is asked wanders: AR(1) over half-days, φ = .8, 4 points; unlabelled."""
+    at = _even(rng)
+    level = rng.standard_normal(2 * DAYS + 1)
+    for i in range(1, len(level)):
+        level[i] = 0.8 * level[i - 1] + 0.6 * level[i]
+    return Traffic(at, 0.5 + 0.04 * level[(2 * at).astype(int)])
 
 
-def traffic(
-    rng,
-    world: str,
-    *,
-    shift: float = 0.0,
-    end: int = RETRIEVALS,
-    found: np.ndarray | None = None,
-) -> Traffic:
-    """Return a stream of a world; until ``end`` the share of human text moves by ``shift``."""
-    at, row = np.sort(rng.random(RETRIEVALS)) * DAYS * DAY, np.arange(RETRIEVALS)
-    moved = np.where((row >= SHIFT_AT) & (row < end), shift, 0.0)
-    if world == "Zipf repeats":
-        return Traffic(at, _zipf(rng, moved), None)
-    if world == "heavy-tailed users":
-        return Traffic(at, *_users(rng, moved))
-    if world == "replayed queries":
-        if found is None:
-            raise ValueError("the queries' documents are missing")
-        return Traffic(at, _replayed(rng, moved, found), None)
-    chance = np.clip(CHANCES[world](rng, at) + moved, 0, 1)
-    return Traffic(at, rng.random((RETRIEVALS, DEPTH)) < chance[:, None], None)
+WORLDS = {
+    "independent": (independent, 0.05),
+    "office hours": (office_hours, 0.05),
+    "sessions, labelled": (sessions, 0.05),
+    "named bots": (named_bots, 0.05),
+    "stable heavy users": (stable_users, 0.05),
+    "users that come and go": (passing_users, 0.20),
+    "wandering mix": (wandering_mix, 0.30),
+}
+FOUND = {-0.05: 0.90, -0.10: 0.95}
+BARRED = ("independent", "office hours", "named bots", "stable heavy users")
+DAYS_AT_MOST = {-0.05: 5.0, -0.10: 2.5}
 
 
-WORLDS = (*CHANCES, "Zipf repeats", "heavy-tailed users", "replayed queries")
+def columns(rng, one: Traffic, *, shift: float = 0.0, untagged: float = 0.0) -> EventColumns:
+    """Return a stream as a log holds it; after three weeks human text moves, or tags are lost."""
+    n = len(one.at)
+    later = one.at >= CHANGED
+    chance = np.clip(one.human + shift * later, 0, 1)
+    codes = (rng.random((n, DEPTH)) >= chance[:, None]).astype(np.uint8)
+    codes[rng.random((n, DEPTH)) < (0.02 + untagged * later)[:, None] * (untagged > 0)] = 2
+    users = [None] * n if one.user is None else [str(user) for user in one.user.tolist()]
+    names = sorted({user for user in users if user is not None})
+    place = {user: i for i, user in enumerate(names)}
+    labels = tuple({"user": name} for name in names) or ({},)
+    return EventColumns(
+        numbers=np.arange(n),
+        times=START + one.at * DAY,
+        label_codes=np.array([0 if user is None else place[user] for user in users], np.uint32),
+        labels=labels,
+        offsets=np.arange(n + 1) * DEPTH,
+        tag_codes=codes.ravel(),
+        tags=TAGS,
+        query_ids=np.full(n, ""),
+        doc_ids=None,
+    )
+
+
+def watched(part: EventColumns) -> SkewMonitor:
+    monitor = SkewMonitor(baseline=ReferenceWindow(), labels=(), clock=lambda: 0.0)
+    monitor.record_columns(part)
+    return monitor
+
+
+def null_row(world: str, n: int) -> dict:
+    """Streams in which nothing changes."""
+    make, bar = WORLDS[world]
+    rng = np.random.default_rng(20_261_128)
+    pages = sum(bool(watched(columns(rng, make(rng))).alarms) for _ in range(n))
+    p = float(binomtest(pages, n, bar, alternative="greater").pvalue)
+    return {"world": world, "streams": n, "pages": pages / n, "bar": bar, "met": p >= REJECT}
+
+
+def shift_row(world: str, shift: float, n: int) -> dict:
+    """Streams in which the share of human text moves after three weeks."""
+    make, _ = WORLDS[world]
+    rng = np.random.default_rng(20_261_129)
+    start, days = START + CHANGED * DAY, []
+    for _ in range(n):
+        told = [a.at for a in watched(columns(rng, make(rng), shift=shift)).alarms if a.at > start]
+        days.append((told[0] - start) / DAY if told else np.inf)
+    found = int(np.isfinite(days).sum())
+    row = {"world": world, "points": round(100 * shift), "streams": n, "found": found / n}
+    middle = float(np.median(days))
+    row["median_days"] = middle if np.isfinite(middle) else None
+    if world in BARRED and shift in FOUND:
+        p = float(binomtest(found, n, FOUND[shift], alternative="less").pvalue)
+        row["met"] = p >= REJECT and middle <= DAYS_AT_MOST[shift]
+    return row
+
+
+def untagged_row(n: int) -> dict:
+    """Streams in which 2 % of the documents have no tag, and 30 % after three weeks."""
+    rng = np.random.default_rng(20_261_130)
+    told = blamed = 0
+    for _ in range(n):
+        rules = [a.rule for a in watched(columns(rng, independent(rng), untagged=0.28)).alarms]
+        told += "untagged" in rules
+        blamed += bool({"shift", "new", "gone"} & set(rules))
+    return {"streams": n, "told": told / n, "blamed": blamed / n}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Pages for nothing, and days until a change.")
+    parser.add_argument("--streams", type=int, default=600, help="of each kind (600)")
+    parser.add_argument("--output", type=Path, default=RESULTS / "streams.json")
+    options = parser.parse_args()
+    n, started = options.streams, time.perf_counter()
+    found: dict = {"without a change": [], "changes": [], "untagged": untagged_row(n)}
+    for world in WORLDS:
+        found["without a change"].append(null_row(world, n))
+        found["changes"] += [shift_row(world, shift, n) for shift in (-0.05, -0.10, -0.20)]
+        print(found["without a change"][-1], *found["changes"][-3:], sep="\n", file=sys.stderr)
+    seconds = round(time.perf_counter() - started, 1)
+    found["settings"] = environment() | {"a day": A_DAY, "days": DAYS, "seconds": seconds}
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    options.output.write_text(text + "\n", encoding="utf-8")
+    rows = [*found["without a change"], *found["changes"]]
+    return 0 if all(row.get("met", True) for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -32,7 +32,7 @@ NODES = {
     "judged": 30083,
     "llm": 4069,
     "measure": 7113,
-    "monitor": 37216,
+    "monitor": 34848,
     "neural": 11374,
     "observe": 7849,
     "pairs": 21488,

@@ -22,11 +22,11 @@ from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
 
 HUMAN, LLM = DocTags(source="human"), DocTags(source="llm:x")
-START = 1_800_000_000.0
+START, EVERY = 1_800_000_000.0, 1_800.0
 
 
-def write_log(path: Path, n: int = 600, *, shift_at: int = 400) -> Path:
-    """Ten documents a retrieval: half of each source, then eight of ten by the LLM."""
+def write_log(path: Path, n: int = 1_200, *, shift_at: int = 800) -> Path:
+    """Ten documents every half hour: half of each source, then eight of ten by the LLM."""
     rng = np.random.default_rng(0)
     ranked = RankedList(query_id="", doc_ids=tuple(f"d{i}" for i in range(10)))
     with EventLog(path) as log:
@@ -34,7 +34,7 @@ def write_log(path: Path, n: int = 600, *, shift_at: int = 400) -> Path:
             share = 0.5 if i < shift_at else 0.8
             tags = tuple(LLM if rng.random() < share else HUMAN for _ in range(10))
             event = RetrievalEvent(ranked=ranked, tags=tags, labels={"collection": "docs"})
-            log.record(event, at=START + i)
+            log.record(event, at=START + EVERY * i)
     return path
 
 
@@ -49,7 +49,7 @@ def test_figures_of_a_replay_are_written_where_they_are_wanted(tmp_path: Path) -
     args = ("monitor", "replay", "log.db", "--json", "figures.json")
     code, shown, messages = inside(*args, cwd=tmp_path)
     assert code == 0, messages
-    assert "600 retrievals" in shown
+    assert "1,200 retrievals" in shown
     assert json.loads((tmp_path / "figures.json").read_text()) == replayed("log.db", cwd=tmp_path)
     code, _, messages = inside(*args[:-1], "no/figures.json", cwd=tmp_path)
     assert code == 2
@@ -59,20 +59,20 @@ def test_figures_of_a_replay_are_written_where_they_are_wanted(tmp_path: Path) -
 def test_replay_finds_the_shift_and_when_it_was(tmp_path: Path) -> None:
     write_log(tmp_path / "log.db")
     found = replayed("log.db", "--baseline", "reference:200", cwd=tmp_path)
-    assert found["retrievals"] == 600
+    assert found["retrievals"] == 1_200
     assert found["dropped"] == {}
-    (alarm,) = found["alarms"]  # one shift, of both sources, in less than a week
-    assert alarm["rule"] == "notice"
+    (alarm,) = found["alarms"]  # one shift, of both sources
+    assert alarm["rule"] == "shift"
     assert {move["group"] for move in alarm["moves"]} == {"human", "llm:x"}
-    assert 400 <= alarm["at"] - START < 560
-    assert 375 <= alarm["since"] - START <= 425
+    assert 800 <= (alarm["at"] - START) / EVERY < 880
+    assert 775 <= (alarm["since"] - START) / EVERY <= 825
     assert not alarm["lower"] <= alarm["baseline"] <= alarm["upper"]
     before = replayed(
         "log.db",
         "--baseline",
         "shares:human=0.5,llm:x=0.5",
         "--until",
-        iso(START + 400),
+        iso(START + 400 * EVERY),
         cwd=tmp_path,
     )
     assert before["retrievals"] == 400
@@ -121,12 +121,12 @@ def test_what_is_printed_names_shares_and_alarms(tmp_path: Path) -> None:
         "monitor", "replay", "log.db", "--baseline", "shares:human=0.5,llm:x=0.5", "--tag-errors",
         "llm:x=0.9,0.95", cwd=tmp_path,
     )  # fmt: skip
-    assert "collection=docs: 600 retrievals, 6,000 documents, 0 empty" in text
+    assert "collection=docs: 1,200 retrievals, 12,000 documents, 0 empty" in text
     assert "ALARM" in text
     assert "corrected" in text
     assert "exposure of llm:x 0.500 →" in text
     text = succeed("start", "log.db", cwd=tmp_path)
-    assert "600 retrievals kept of 600 written" in text
+    assert "1,200 retrievals kept of 1,200 written" in text
     assert "llm:x" in text
 
 
@@ -229,23 +229,23 @@ def test_serve_shows_the_log_goes_on_after_a_restart_and_ends_quietly(tmp_path: 
             for _ in range(300):
                 with urllib.request.urlopen(f"{url}api/overview", timeout=30) as answer:
                     read = json.load(answer)["follower"]["n_read"]
-                if read == 600:
+                if read == 1_200:
                     break
             with urllib.request.urlopen(f"{url}api/alarms", timeout=30) as answer:
                 alarms = json.load(answer)["alarms"]
             for _ in range(60):  # what is shown may be a second old
                 with urllib.request.urlopen(f"{url}metrics", timeout=30) as answer:
                     metrics = answer.read().decode()
-                if 'rag_sourcebias_retrievals_total{collection="docs"} 600.0' in metrics:
+                if 'rag_sourcebias_retrievals_total{collection="docs"} 1200.0' in metrics:
                     break
                 time.sleep(0.1)
             process.send_signal(signal.SIGINT if start else signal.SIGTERM)
             rest = process.stderr.read()
             process.wait(60)
-        assert read == 600
-        assert [alarm["rule"] for alarm in alarms] == ["notice"]
+        assert read == 1_200
+        assert [alarm["rule"] for alarm in alarms] == ["shift"]
         assert {move["group"] for move in alarms[0]["moves"]} == {"human", "llm:x"}
-        assert 'rag_sourcebias_retrievals_total{collection="docs"} 600.0' in metrics
+        assert 'rag_sourcebias_retrievals_total{collection="docs"} 1200.0' in metrics
         if start:
             assert process.returncode == 0
             assert "stopped; tests and alarms are kept in log.db.monitor.json" in rest

@@ -1,6 +1,6 @@
-"""Two weeks of traffic in fast motion, in a browser: what the first screen says at each moment.
+"""Four weeks of traffic in fast motion, in a browser: what the first screen says at each moment.
 
-``DASHBOARD_PICTURES=FOLDER`` keeps what is seen; docs/images/dashboard.png is the twelfth day.
+``DASHBOARD_PICTURES=FOLDER`` keeps what is seen; docs/images/dashboard.png is the twentieth day.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from rag_sourcebias.observe.events import RetrievalEvent
 
 pytestmark = pytest.mark.server
 HUMAN, LLM, DAY = DocTags(source="human"), DocTags(source="llm:x"), 86_400.0
+N = 13_500
 START = 1_800_000_000.0 // DAY * DAY
 
 
@@ -45,11 +46,11 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 
 
 def traffic(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Sessions of ten, a daily cycle, and 20 points less from day 10 to day 13."""
-    times = np.sort(rng.random(12_000)) * 17 * DAY
-    chance = np.repeat(rng.beta(6, 6, 1_200), 10) + 0.05 * np.sin(2 * np.pi * times / DAY)
-    chance -= 0.2 * ((times >= 10 * DAY) & (times < 13 * DAY))
-    return times, rng.random((12_000, 10)) < chance[:, None]
+    """Sessions of ten, a daily cycle, and 20 points less from day 18 to day 21."""
+    times = np.sort(rng.random(N)) * 27 * DAY
+    chance = np.repeat(rng.beta(6, 6, N // 10), 10) + 0.05 * np.sin(2 * np.pi * times / DAY)
+    chance -= 0.2 * ((times >= 18 * DAY) & (times < 21 * DAY))
+    return times, rng.random((N, 10)) < chance[:, None]
 
 
 def test_a_person_can_say_what_happened(browser: Browser, tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ def test_a_person_can_say_what_happened(browser: Browser, tmp_path: Path) -> Non
     thread.start()
     try:
         with EventLog(log) as writer:
-            for day in (0, 3, 9, 12, 17):
+            for day in (0, 3, 17, 20, 27):
                 while read < len(times) and times[read] < day * DAY:
                     tags = tuple(HUMAN if one else LLM for one in human[read])
                     ranked = RankedList(query_id="", doc_ids=("",) * 10)
@@ -82,7 +83,7 @@ def test_a_person_can_say_what_happened(browser: Browser, tmp_path: Path) -> Non
                 said[day] = str(browser.run("document.getElementById('headline').innerText"))
                 detail = str(browser.run("document.getElementById('detail').innerText"))
                 rows = browser.run("document.querySelectorAll('#groups tr th[scope=row]').length")
-                if day == 12:
+                if day == 20:
                     assert "what the store holds +0.0" in detail
                     assert "Next: ranking changed: look at what was deployed" in detail
                 if folder := os.environ.get("DASHBOARD_PICTURES"):
@@ -93,19 +94,20 @@ def test_a_person_can_say_what_happened(browser: Browser, tmp_path: Path) -> Non
         server.stop()
         thread.join()
     assert said[0] == "No retrieval was logged yet."
-    for day in (3, 9, 17):  # at last without the shift that has ended: 46.6 % with it
+    for day in (3, 17, 27):  # at last without the shift that has ended
         found = re.match(
-            r"No alarm\. Human documents hold ([\d.]+).% of the exposure over (the )?([\d,]+)",
+            ("No alarm" if day > 14 else "Nothing is tested yet")
+            + r"\. Human documents hold ([\d.]+).% of the exposure over (the )?([\d,]+)",
             said[day],
         )
         assert found is not None
         assert abs(float(found[1]) - 50) < 1.5
         n = int(found[3].replace(",", ""))
-        assert n == n_read[day] if day < 17 else 9_000 < n < 10_800
+        assert n == n_read[day] if day < 27 else 2_000 < n < 3_200
     assert re.fullmatch(
         r"Alarm\. Human documents went down from (49|50)\.\d.% to (2|3)\d\.\d.% \[.*\] of the "
-        r"exposure since 2[45] Jan 2027 \d\d:\d\d\.",
-        said[12],
+        r"exposure since [12] Feb 2027 \d\d:\d\d\.",
+        said[20],
     )
     rules = [alarm.rule for alarm in monitor.alarms or follower.monitor.alarms]
     assert rules == ["shift", "resolved"]

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals"),
 ]
 HUMAN, LLM = DocTags(source="human"), DocTags(source="llm:x")
-DAY, BEFORE, AFTER = 86_400.0, 3_000, 600
+DAY, BEFORE, AFTER = 86_400.0, 3_000, 900
 
 
 class Search:
@@ -111,17 +111,17 @@ def wait_until_read(url: str, n: int) -> dict[str, Any]:
 def test_what_came_into_the_store_is_told_from_ranking(
     tmp_path: Path, baseline: str, came: int, favoured: float, rule: str
 ) -> None:
-    """Ten days of traffic before the server starts, two after, in fast motion."""
+    """Sixteen days of traffic before the server starts, four after, in fast motion."""
     pytest.importorskip("chromadb")
     search, now = Search(tmp_path / "db"), time.time()
-    record(tmp_path / "log.db", search.events(BEFORE), np.linspace(now - 10 * DAY, now, BEFORE))
+    record(tmp_path / "log.db", search.events(BEFORE), np.linspace(now - 16 * DAY, now, BEFORE))
     args = ("--baseline", baseline, "--store", "chroma:db")
     with serving(tmp_path, *args) as url:
         wait_until_read(url, BEFORE)
         quiet = ask(f"{url}api/alarms")["alarms"]
         if came:
             search.add("llm:x", came)
-        later = now + np.linspace(7_200, 2 * DAY, AFTER)
+        later = now + np.linspace(7_200, 4 * DAY, AFTER)
         record(tmp_path / "log.db", search.events(AFTER, favoured=favoured), later)
         overview = wait_until_read(url, BEFORE + AFTER)
         alarms = ask(f"{url}api/alarms")["alarms"]

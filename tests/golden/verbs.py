@@ -153,11 +153,11 @@ def _log(folder: Path) -> None:
     ranked = RankedList(query_id="", doc_ids=tuple(f"d{i}" for i in range(10)))
     human, llm = DocTags(source="human"), DocTags(source="llm:x")
     with EventLog(folder / "log.db") as log:
-        for i in range(600):
-            share = 0.5 if i < 400 else 0.8
+        for i in range(1_000):
+            share = 0.5 if i < 800 else 0.8
             tags = tuple(llm if rng.random() < share else human for _ in range(10))
             event = RetrievalEvent(ranked=ranked, tags=tags, labels={"collection": "docs"})
-            log.record(event, at=1_800_000_000.0 + i)
+            log.record(event, at=1_800_000_000.0 + 1_800.0 * i)
 
 
 def _fill(folder: Path) -> None:

@@ -28,7 +28,7 @@ def snapshot(n: int = 100, *, labels: Mapping[str, str] = DOCS, **changes: Any) 
         n_observations=n,
         groups=(
             share("", 0.125),
-            share("human", 0.25, baseline=0.5, evidence=9.0, alarm=True),
+            share("human", 0.25, baseline=0.5, statistic=9.0, alarm=True),
             share("llm:gpt", 0.625, baseline=0.5),
             share("human", 0.375, measure="first", baseline=0.5),
         ),
@@ -59,7 +59,7 @@ def alarm(**changes: Any) -> Alarm:
         lower=0.2,
         upper=0.3,
         baseline=0.5,
-        evidence=9.0,
+        statistic=9.0,
         at=1_790_000_000.0,
         message="The share of human left its baseline.",
     )

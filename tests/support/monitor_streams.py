@@ -15,6 +15,8 @@ from rag_sourcebias.observe.events import RetrievalEvent
 TAGS = {name: DocTags(source=name) for name in ("human", "llm:a", "llm:b", "x", "y", "z")}
 HALF = CorpusShare({"human": 0.5, "llm:a": 0.5})
 DOCS = {"collection": "docs"}
+EVERY = 1_800.0
+"""Seconds between retrievals: 24 in a half-day."""
 
 
 def event(*sources: str | None, query: str = "", at: float = 0.0, **labels: str) -> RetrievalEvent:
@@ -51,9 +53,13 @@ FIVE = [event(*("human" if c >> i & 1 else "llm:a" for i in range(5))) for c in 
 
 def watched(events: list[RetrievalEvent], **settings: Any) -> SkewMonitor:
     monitor = SkewMonitor(clock=lambda: 0.0, **settings)
-    for i, one in enumerate(events):
-        monitor.record(one, at=float(i))
+    fed(monitor, events)
     return monitor
+
+
+def fed(monitor: SkewMonitor, events: list[RetrievalEvent], *, start: int = 0) -> None:
+    """Give a monitor retrievals every half hour."""
+    monitor.record_many((one, EVERY * i) for i, one in enumerate(events, start))
 
 
 def group(snapshot: MonitorSnapshot, name: str, measure: str = "exposure") -> GroupShare:

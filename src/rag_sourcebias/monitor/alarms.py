@@ -2,99 +2,75 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 
-from rag_sourcebias.monitor.blocks import DAY, WEEK
+from rag_sourcebias.infer.means import normal_quantile
+from rag_sourcebias.monitor.cusum import LEARN, SlotCusum
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
-    BlockState,
     GroupShare,
     MonitorSnapshot,
     Move,
     ShiftPart,
+    WatchState,
 )
 from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, largest_part
-from rag_sourcebias.monitor.settings import (
-    CorpusShare,
-    PoolShare,
-    ReferenceWindow,
-)
+from rag_sourcebias.monitor.settings import CorpusShare, ReferenceWindow
 
 _WHAT = {"exposure": "exposure", "first": "first ranks"}
 
 
-def _baselines(watch: LabelWatch) -> dict[int, float]:
-    """Return the baseline of each tested column of values."""
-    kind = watch.settings.baseline
-    totals = watch.totals
-    columns = watch.columns.tolist()
-    if isinstance(kind, CorpusShare):
-        return {c: kind.shares[watch.name_of(c)[0]] for c in columns}
-    if isinstance(kind, PoolShare) and totals.n:
-        return {c: float(totals.null[c] / totals.n) for c in columns}
-    return {}
-
-
 def _words(watch: LabelWatch) -> str:
     baseline = watch.settings.baseline
-    blocks = watch.blocks
-    if baseline is None or blocks is None:
+    if baseline is None or watch.cusum is None:
         return "no baseline"
-    if isinstance(baseline, ReferenceWindow):
-        if blocks.levels() is None or watch.totals.n <= baseline.n:
-            return f"the share so far, from {baseline.n:,} retrievals on, of {watch.totals.n:,} yet"
-        return (
-            "the share before, at the same time of day"
-            if blocks.watched >= WEEK
-            else ("the share before")
-        )
-    return baseline.words
+    if not isinstance(baseline, ReferenceWindow):
+        return baseline.words
+    if watch.cusum.settled:
+        return "the share before, at the same time of day and week"
+    return "the share of the first two weeks, which are not over yet"
 
 
 class _Shares:
-    """Shares, intervals, baselines, evidence and alarms of every column of a set of labels."""
+    """Shares, intervals, baselines and alarms of every column of a set of labels."""
 
     def __init__(self, watch: LabelWatch) -> None:
         totals = watch.totals
-        n = watch.totals.n
-        self.baselines = _baselines(watch)
-        self.mean = totals.total / n if n else np.full(len(totals.total), np.nan)
-        self.evidence, self.alarm = np.zeros((2, len(self.mean)))
-        self.ends: dict[int, tuple[float, float]] = {}
-        self.spread: dict[int, float] = {}
+        n = max(totals.n, 1)
+        self.mean = totals.total / n
+        # Until half-days say more, documents of a retrieval are taken to be all alike.
+        self.deviation = np.sqrt(self.mean * (1 - self.mean))
+        self.baseline, self.baseline_error = np.full((2, len(self.mean)), np.nan)
+        self.statistic, self.alarm = np.zeros((2, len(self.mean)))
+        cusum = watch.cusum
+        if cusum is not None and totals.n:
+            n = self._of_half_days(watch, cusum)
+        reach = normal_quantile(0.5 + watch.settings.confidence_level / 2)
+        self.lower = np.maximum(self.mean - reach * self.deviation / np.sqrt(n), 0.0)
+        self.upper = np.minimum(self.mean + reach * self.deviation / np.sqrt(n), 1.0)
+        self.baseline_reach = reach * self.baseline_error
+
+    def _of_half_days(self, watch: LabelWatch, cusum: SlotCusum) -> int:
+        """Take what half-days say; return over how many retrievals."""
         columns = watch.columns
-        self.lower, self.upper = np.full((2, len(self.mean)), np.nan)
-        if not n:
-            return
-        self.lower[:], self.upper[:] = 0.0, 1.0
-        if watch.blocks is None:
-            return
-        levels = watch.blocks.levels()
-        self.evidence[columns] = watch.blocks.log_e
-        if levels is None:
-            return
-        away = watch.blocks.away
-        known = np.array([self.baselines.get(c, 0.0) for c in columns.tolist()])
-        base, now = ([np.clip(known + part, 0, 1) for part in level[:3]] for level in levels)
-        self.spread = dict(zip(columns.tolist(), levels[0].spread.tolist(), strict=True))
-        for i, column in enumerate(columns.tolist()):
-            if watch.blocks.n_level is not None or watch.blocks.by_user:
-                self.mean[column] = now[0][i]
-            reach = max(now[2][i] - now[0][i], now[0][i] - now[1][i])
-            self.lower[column] = max(self.mean[column] - reach, 0.0)
-            self.upper[column] = min(self.mean[column] + reach, 1.0)
-            past = not watch.blocks.known and watch.totals.n > watch.blocks.learn
-            if past or watch.blocks.settled:
-                self.baselines[column] = float(base[0][i])
-                self.ends[column] = float(base[1][i]), float(base[2][i])
-        if away is not None:
-            self.alarm[columns[list(away)]] = 1
+        extra = watch.known_levels
+        if (level := cusum.since_change()) is not None:
+            self.mean[columns] = np.clip(level + extra, 0, 1)
+        deviation = np.sqrt(cusum.variance)
+        known = cusum.learnt & (deviation > 0)
+        self.deviation[columns[known]] = deviation[known]
+        usual, error = cusum.usual_now()
+        told = cusum.learnt | cusum.known
+        self.baseline[columns[told]] = np.clip(usual + extra, 0, 1)[told]
+        self.baseline_error[columns[told]] = error[told]
+        self.statistic[columns] = cusum.statistic
+        self.alarm[columns] = cusum.away
+        return watch.totals.n if cusum.n_level is None else cusum.n_level
 
 
 def snapshot_of(
@@ -102,33 +78,34 @@ def snapshot_of(
 ) -> MonitorSnapshot:
     """Return what is known of a set of labels at this moment.
 
-    Groups are those seen, and those with a baseline.
+    Groups are those seen, and those with a baseline. One without documents has share 0.
     """
     settings, totals, width = watch.settings, watch.totals, watch.groups.width
     found = _Shares(watch)
     shares = []
-    corpus = isinstance(settings.baseline, CorpusShare)
+    named = settings.baseline.shares if isinstance(settings.baseline, CorpusShare) else {}
     for column in range(len(totals.total)):
         group, measure = watch.name_of(column)
-        known = corpus and column in found.baselines
-        if not (known or totals.documents[column % width] or group in (settings.groups or ())):
+        wanted = group in named or group in (settings.groups or ())
+        if not (wanted or totals.documents[column % width]):
             continue
-        ends = found.ends.get(column, (None, None))
+        baseline, reach = float(found.baseline[column]), float(found.baseline_reach[column])
+        tested = not np.isnan(baseline)
+        past = tested and reach > 0
         share = GroupShare(
             group=group,
             measure=settings.measures[measure],
-            share=float(found.mean[column]),
-            lower=float(found.lower[column]),
-            upper=float(found.upper[column]),
-            baseline=found.baselines.get(column),
-            evidence=float(found.evidence[column]),
+            share=float(found.mean[column]) if totals.n else float("nan"),
+            lower=float(found.lower[column]) if totals.n else float("nan"),
+            upper=float(found.upper[column]) if totals.n else float("nan"),
+            baseline=baseline if tested else None,
+            statistic=float(found.statistic[column]),
             alarm=bool(found.alarm[column]),
-            baseline_lower=ends[0],
-            baseline_upper=ends[1],
-            spread=found.spread.get(column),
+            baseline_lower=max(baseline - reach, 0.0) if past else None,
+            baseline_upper=min(baseline + reach, 1.0) if past else None,
+            spread=float(found.deviation[column]) if tested else None,
         )
         shares.append((measure, group, share))
-    named = settings.baseline.shares if isinstance(settings.baseline, CorpusShare) else {}
     columns = {name: i for i, name in enumerate(watch.groups.names)}
     return MonitorSnapshot(
         labels=dict(labels),
@@ -142,7 +119,7 @@ def snapshot_of(
         dropped=dict(dropped),
         counts=totals.by_rank(watch.groups.names),
         corrected=_corrected(watch, [share for _, _, share in shares]),
-        block=_block_state(watch),
+        watch=_watch_state(watch.cusum),
         odd=dict(watch.odd),
         unseen=tuple(
             name
@@ -152,18 +129,11 @@ def snapshot_of(
     )
 
 
-def _block_state(watch: LabelWatch) -> BlockState | None:
-    blocks = watch.blocks
-    if blocks is None:
+def _watch_state(cusum: SlotCusum | None) -> WatchState | None:
+    if cusum is None:
         return None
-    n, retrievals, seconds = blocks.extent()
-    return BlockState(
-        n=n,
-        retrievals=retrievals,
-        seconds=seconds,
-        days=blocks.watched / DAY,
-        n_level=blocks.n_level,
-    )
+    left = 0 if cusum.settled else max(LEARN - cusum.seen, 1)
+    return WatchState(half_days=cusum.seen, left_to_learn=left, n_level=cusum.n_level)
 
 
 def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, float]:
@@ -189,31 +159,23 @@ _MOST_MOVES = 10
 
 def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
     """Return an alarm for people and sinks."""
-    shift = found.shift
-    columns = watch.columns.tolist()
+    change = found.change
     settings = watch.settings
-    baselines = _baselines(watch)
-    known = np.array([baselines.get(c, 0.0) for c in columns])
-    base, level = (
-        [np.clip(known + part, 0.0, 1.0).tolist() for part in given[:3]]
-        for given in (shift.base, shift.level)
+    reach = normal_quantile(0.5 + settings.confidence_level / 2)
+    extra = watch.known_levels
+    before, now = (np.clip(extra + level, 0, 1).tolist() for level in (change.before, change.now))
+    order = watch.ordered(change)
+    names = {i: watch.name_of(int(watch.columns[i])) for i in order}
+    lead = order[0]
+    group, measure = names[lead]
+    error, error_before = (
+        reach * float(errors[lead]) for errors in (change.error, change.error_before)
     )
-    moves = [
-        Move(
-            group=watch.name_of(columns[i])[0],
-            measure=settings.measures[watch.name_of(columns[i])[1]],
-            baseline=base[0][i],
-            share=level[0][i],
-        )
-        for i in watch.ordered(shift)[:_MOST_MOVES]
-    ]
-    lead = watch.ordered(shift)[0]
-    group, measure = watch.name_of(columns[lead])
-    parts = found.parts
-    if largest_part(parts) == "index":
+    rule = watch.came_or_went(change, lead) or change.kind
+    if watch.is_untagged(change) and rule != "resolved":
+        rule = "untagged"
+    elif largest_part(found.parts) == "index":
         rule = "composition"
-    else:
-        rule = "shift" if shift.kind == "page" else shift.kind
     made = Alarm(
         rule=rule,
         labels=dict(labels),
@@ -221,20 +183,28 @@ def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> A
         group=group,
         measure=settings.measures[measure],
         n=found.n,
-        share=level[0][lead],
-        lower=level[1][lead],
-        upper=level[2][lead],
-        baseline=base[0][lead],
-        evidence=shift.evidence,
-        at=shift.at,
+        share=now[lead],
+        lower=max(now[lead] - error, 0.0),
+        upper=min(now[lead] + error, 1.0),
+        baseline=before[lead],
+        statistic=change.statistic,
+        at=change.at,
         message="",
-        baseline_lower=base[1][lead] if base[1][lead] < base[2][lead] else None,
-        baseline_upper=base[2][lead] if base[1][lead] < base[2][lead] else None,
-        since=shift.since,
-        n_since=shift.n,
-        moves=tuple(moves),
-        parts=parts,
-        next_step=_next_step(rule, parts),
+        baseline_lower=max(before[lead] - error_before, 0.0) if error_before else None,
+        baseline_upper=min(before[lead] + error_before, 1.0) if error_before else None,
+        since=change.since,
+        n_since=change.n,
+        moves=tuple(
+            Move(
+                group=names[i][0],
+                measure=settings.measures[names[i][1]],
+                baseline=before[i],
+                share=now[i],
+            )
+            for i in order[:_MOST_MOVES]
+        ),
+        parts=found.parts,
+        next_step=_next_step(rule, found.parts),
     )
     return replace(made, message=_sentences(made))
 
@@ -245,11 +215,16 @@ _NEXT = {
     "asked": "the mix of topics changed: look at who asks, and split by that label",
     "ranking": f"ranking changed: {_DEPLOYED}",
 }
+_NEXT_OF_RULE = {
+    "resolved": "",
+    "level": "a difference is no bias by itself: audit the retriever before acting on it",
+    "untagged": "tag the documents that came in, or look at what no longer passes their tags on",
+}
 
 
 def _next_step(rule: str, parts: Sequence[ShiftPart]) -> str:
-    if rule == "resolved":
-        return ""
+    if rule in _NEXT_OF_RULE:
+        return _NEXT_OF_RULE[rule]
     largest = largest_part(parts)
     if largest == "ranking" and not any(part.of == "index" for part in parts):
         largest = None  # it holds what the store does, too
@@ -260,43 +235,46 @@ def _next_step(rule: str, parts: Sequence[ShiftPart]) -> str:
 
 _PART_WORDS = {"index": "what the store holds", "asked": "what is asked", "ranking": "ranking"}
 _REST = {"ranking": "ranking or what the store holds"}
-_CAUSE = {"composition": " with what the store holds"}
 
 
 def _sentences(alarm: Alarm) -> str:
-    what = f"{_WHAT[alarm.measure]} of {alarm.group or 'untagged documents'}"
-    way = "up" if alarm.share > alarm.baseline else "down"
-    interval = f"{alarm.share:.3f} [{alarm.lower:.3f}, {alarm.upper:.3f}]"
-    ends = (alarm.baseline_lower, alarm.baseline_upper)
-    before = f"{alarm.baseline:.3f}"
-    if ends[0] is not None and ends[1] is not None:
-        before += f" [{ends[0]:.3f}, {ends[1]:.3f}]"
-    since = datetime.fromtimestamp(alarm.since or alarm.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    if alarm.rule == "resolved":
-        return (
-            f"{_where(alarm.labels)}: {what} is back at {interval} since {since}; baseline {before}"
-        )
     others = [
         f"{_WHAT[m.measure]} of {m.group or 'untagged documents'} {m.baseline:.3f} → {m.share:.3f}"
         for m in alarm.moves[1:4]
     ]
     also = f"; with it {', '.join(others)}" if others else ""
-    of = {part.of for part in alarm.parts}
-    words = _PART_WORDS | ({} if "index" in of else _REST)
+    told = f"{_where(alarm.labels)}: {_what_happened(alarm)}"
+    if alarm.rule == "resolved":
+        return told
+    words = _PART_WORDS
+    if not any(part.of == "index" for part in alarm.parts):
+        words = _PART_WORDS | _REST
     parts = [
         f"{words[p.of]} {100 * p.change:+.1f} [{100 * p.lower:+.1f}, {100 * p.upper:+.1f}]"
         for p in alarm.parts
     ]
     split = f" Points: {', '.join(parts)}." if len(parts) > 1 else ""
-    sure = f"evidence {_odds(alarm.evidence)} to 1"
-    if alarm.rule == "notice":
-        sure += ", a notice: these days of the week were not seen before"
-    return (
-        f"{_where(alarm.labels)}: {what} went {way}{_CAUSE.get(alarm.rule, '')} to {interval} "
-        f"from {before} since {since}, "
-        f"over {alarm.n_since:,} retrievals ({sure}){also}.{split} Next: {alarm.next_step}."
-    )
+    return f"{told}, over {alarm.n_since:,} retrievals{also}.{split} Next: {alarm.next_step}."
 
 
-def _odds(evidence: float) -> str:
-    return f"{math.exp(evidence):,.0f}" if evidence < math.log(1e6) else "over 1,000,000"
+def _what_happened(alarm: Alarm) -> str:
+    """Say what moved, from where to where and since when; or how far apart two levels are."""
+    what = f"{_WHAT[alarm.measure]} of {alarm.group or 'untagged documents'}"
+    interval = f"{alarm.share:.3f} [{alarm.lower:.3f}, {alarm.upper:.3f}]"
+    before = f"{alarm.baseline:.3f}"
+    ends = (alarm.baseline_lower, alarm.baseline_upper)
+    if ends[0] is not None and ends[1] is not None:
+        before += f" [{ends[0]:.3f}, {ends[1]:.3f}]"
+    began = alarm.at if alarm.since is None else alarm.since
+    since = datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    way = "up" if alarm.share > alarm.baseline else "down"
+    if alarm.rule == "level":
+        return f"{what} is {interval} since {since}, where its known share is {before}"
+    if alarm.rule == "resolved":
+        return f"{what} is back at {interval} since {since}; before it was {before}"
+    if alarm.rule == "new":
+        return f"{what} is new: {interval} since {since}"
+    if alarm.rule == "gone":
+        return f"{what} is gone since {since}; before it was {before}"
+    cause = " with what the store holds" if alarm.rule == "composition" else ""
+    return f"{what} went {way}{cause} to {interval} from {before} since {since}"

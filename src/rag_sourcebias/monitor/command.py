@@ -77,7 +77,8 @@ class Watch:
     by: Literal["source", "style"] = setting("source", "source or style.", panel=_WATCH)
     baseline: str | None = setting(
         None,
-        "What shares are held against: reference:N (the past; no alarm in the first N) · "
+        "What shares are held against: reference:N (the past; no alarm in the first N "
+        "retrievals and two weeks) · "
         "pool:K (all candidates of the query, of which K are shown) · "
         "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
         "store:chroma:FOLDER (shares in a store) · none. reference:1000 by default; replay "
@@ -88,8 +89,7 @@ class Watch:
     group: str | None = setting(None, "Column there of what --by names.", panel=_WATCH)
     confidence_level: float = setting(
         0.95,
-        "Of intervals; one minus it is the wanted rate of false pages (docs/monitor.md "
-        "says what simulated traffic gives).",
+        "Of intervals.",
         panel=_WATCH,
     )
     split_by: str = setting(
@@ -99,8 +99,8 @@ class Watch:
     )
     together: str | None = setting(
         None,
-        "Label of users or sessions, each of which counts once in a block (user and "
-        "session are known).",
+        "Label of users or sessions, of each of which ten retrievals count in a half-day "
+        "(user and session are known).",
         panel=_WATCH,
     )
     topics: str | None = setting(
@@ -269,12 +269,12 @@ def read_time(option: str, text: str | None) -> float | None:
 
 
 _MOST_ALARMS = 20
-_WEEK_DAYS = 7
 _TWO = 2
 _MEASURES = {"exposure": "exposure", "first": "first ranks"}
 _TOLD = {
-    "notice": "[yellow]notice[/]",
     "composition": "[yellow]store changed[/]",
+    "level": "[yellow]not as known[/]",
+    "untagged": "[yellow]untagged[/]",
     "resolved": "[green]resolved[/]",
 }
 
@@ -303,18 +303,18 @@ def show_snapshots(snapshots: Sequence[MonitorSnapshot]) -> None:
 
 
 def _about(snapshot: MonitorSnapshot) -> list[str]:
-    """Return lines on blocks, and on what is not as it should be."""
+    """Return lines on what is learnt, and on what is not as it should be."""
     lines = []
-    block = snapshot.block
-    if block is not None and block.n:
-        hours = f" ({block.seconds / 60:,.0f} minutes)" if block.days else ""
-        kind = "pages" if block.days >= _WEEK_DAYS else "notices only, until 7 days were watched"
+    watch = snapshot.watch
+    if watch is not None and watch.left_to_learn:
         lines.append(
-            f"{block.n:,} blocks of {block.retrievals:,.0f} retrievals{hours} in {block.days:.1f} "
-            f"days; a shift is told after a block at the soonest: {kind}"
+            f"{watch.half_days:,} half-days so far: what is usual is learnt over two weeks, and "
+            "changes are told after them"
         )
-        if block.n_level is not None:
-            lines.append(f"shares are of {block.n_level:,} retrievals: those at the level of now")
+    elif watch is not None:
+        lines.append(f"{watch.half_days:,} half-days so far: a change is told after one at least")
+    if watch is not None and watch.n_level is not None:
+        lines.append(f"shares are of {watch.n_level:,} retrievals: those since the last change")
     seen = sorted({g.group for g in snapshot.groups if g.share > 0})
     if seen == [""]:
         lines.append(
@@ -342,7 +342,7 @@ def _table(snapshot: MonitorSnapshot) -> Table:
         "interval",
         "baseline",
         *(["corrected"] if corrected else []),
-        "evidence",
+        "change",
     ):
         table.add_column(name, justify="right")
     shown = snapshot.groups
@@ -359,7 +359,7 @@ def _table(snapshot: MonitorSnapshot) -> Table:
             cells.append(
                 f"{value:.3f}" if value is not None and share.measure == "exposure" else "–"
             )
-        cells.append("[bold red]ALARM[/]" if share.alarm else f"{share.evidence:.1f}")
+        cells.append("[bold red]ALARM[/]" if share.alarm else f"{share.statistic:.0%}")
         name = escape(share.group or "untagged")
         table.add_row(
             name, _MEASURES[share.measure], *(escape(c) if "ALARM" not in c else c for c in cells)

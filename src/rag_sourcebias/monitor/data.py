@@ -49,19 +49,19 @@ class GroupShare:
     measure : {"exposure", "first"}
         Rank-weighted share of each retrieval, or share of first ranks.
     share, lower, upper : float
-        Mean over retrievals in [0, 1]: since the last shift, or outside those that have ended
-        (``BlockState.n_level`` of them). The interval is that of means of blocks; [0, 1]
-        before there is any, and without a baseline.
+        Mean over retrievals in [0, 1]: of all, or since the last change
+        (``WatchState.n_level`` of them, in which users count at most ten times a half-day). The
+        interval is that of means of half-days, once these are known.
     baseline : float or None
-        What the share is tested against; None where there is nothing to test.
-    evidence : float
-        Natural log of the e-value against the baseline; 0 without one.
+        What the share is held against; None where there is nothing to hold it against.
+    statistic : float
+        How far a change is told already: 1 raises an alarm.
     alarm : bool
         Whether the share is away from its baseline: told, and not back yet.
     baseline_lower, baseline_upper : float or None
         Interval of the baseline, where it is a level of the past.
     spread : float or None
-        Standard deviation of the means of blocks, as far as it is known.
+        Standard deviation of one retrieval, as means of half-days vary.
     """
 
     group: str
@@ -70,7 +70,7 @@ class GroupShare:
     lower: float
     upper: float
     baseline: float | None = None
-    evidence: float = 0.0
+    statistic: float = 0.0
     alarm: bool = False
     baseline_lower: float | None = None
     baseline_upper: float | None = None
@@ -78,29 +78,22 @@ class GroupShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockState:
-    """How retrievals are held together, as long as they depend on one another.
+class WatchState:
+    """How far a monitor has learnt what is usual.
 
     Parameters
     ----------
-    n : int
-        Blocks.
-    retrievals : float
-        In a block, on average.
-    seconds : float
-        That a block takes: a shift is not seen earlier.
-    days : float
-        Watched; before 7 of them a shift is a notice, and later where it may be a day of the week
-        that was not seen before.
+    half_days : int
+        That there were: a change is not seen within one.
+    left_to_learn : int
+        Half-days until changes are told; 0 once they are.
     n_level : int or None
-        Retrievals that the shares are means over: since the last shift, or without those of
-        shifts that have ended. None where that is all of them.
+        Retrievals that the shares are means over, since the last change. None where that is all
+        of them.
     """
 
-    n: int
-    retrievals: float
-    seconds: float
-    days: float
+    half_days: int
+    left_to_learn: int
     n_level: int | None = None
 
 
@@ -131,7 +124,7 @@ class MonitorSnapshot(Stored):
         Retrievals of the monitor whose value of a label became ``"other"``, by label.
     bad_tags : int
         Tags that the monitor's retrievals came with and that could not be read.
-    block : BlockState or None
+    watch : WatchState or None
         None without a baseline.
     odd : mapping of str to int
         Retrievals that came late or twice, and jumps of the clock.
@@ -152,7 +145,7 @@ class MonitorSnapshot(Stored):
     corrected: Mapping[str, float] = field(default_factory=dict)
     overflowed: Mapping[str, int] = field(default_factory=dict)
     bad_tags: int = 0
-    block: BlockState | None = None
+    watch: WatchState | None = None
     odd: Mapping[str, int] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
 
@@ -187,31 +180,32 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm(Stored):
-    """A share left its baseline, or came back.
+    """A share moved, or came back.
 
     Parameters
     ----------
     rule : str
-        ``"shift"`` (a page), ``"notice"`` (a shift before a whole week was watched),
-        ``"composition"`` (a shift of which most comes from what the store holds),
-        or ``"resolved"`` (back at the baseline).
+        ``"shift"`` (a share moved), ``"new"`` or ``"gone"`` (it was, or is, 0),
+        ``"composition"`` (a shift of which most comes from what the store holds), ``"untagged"``
+        (the share of documents without a tag moved), ``"level"`` (a share was never at its known
+        one), or ``"resolved"`` (back where it was).
     labels : mapping of str to str
     by : {"source", "style"}
     group, measure : str
         As in :class:`GroupShare`.
     n : int
-        Observations up to the alarm, those of a reference window included.
+        Observations up to the alarm, those that were learnt from included.
     share, lower, upper : float
     baseline : float
-    evidence : float
-        Natural log of the e-value.
+    statistic : float
+        Of the change, in parts of the limit that raises an alarm.
     at : float
         Unix time, in seconds.
     message : str
         One sentence, or a few.
     baseline_lower, baseline_upper : float or None
     since : float or None
-        Unix time of the first retrieval of the shift, as far as one can tell.
+        Unix time at which the half-day began that the change did, as far as one can tell.
     n_since : int
         Retrievals since then.
     moves : tuple of Move
@@ -232,7 +226,7 @@ class Alarm(Stored):
     lower: float
     upper: float
     baseline: float
-    evidence: float
+    statistic: float
     at: float
     message: str
     baseline_lower: float | None = None

@@ -6,14 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.monitor.blocks import BlockTest, Shift, split_shift
+from rag_sourcebias.monitor.cusum import HALF_DAY, Change, SlotCusum
 from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount, ShiftPart
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
@@ -21,6 +21,7 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     SkewSettings,
 )
+from rag_sourcebias.monitor.split import split_shift
 from rag_sourcebias.monitor.state import restore
 from rag_sourcebias.observe.observers import ExposureCounts, GroupExposure
 
@@ -221,20 +222,26 @@ class Retrievals:
 
 @dataclass(frozen=True, slots=True)
 class RaisedAt:
-    """A shift, after how many observations it was told, and what it is made of."""
+    """A change, after how many observations it was told, and what it is made of."""
 
-    shift: Shift
+    change: Change
     n: int
     parts: tuple[ShiftPart, ...] = ()
 
 
 MOST_TOPICS = 8
 _TWO = 2
-_SURE = 2.2  # half widths: 4.3 standard errors, as the evidence for a shift must have
+_NOTHING = 1e-9  # what rounding leaves of a share of 0
+_SURE = 2.2  # half widths: 4.3 standard errors, as is usual of a change that is told
+_UNDECIDED = 8  # half-days that a change waits until it is clear whether it is the store's
 _FAR = 86_400.0
 _LATELY = 3_600.0
 Composition = list[tuple[float, dict[str, float]]]
 """Shares in the store, each from a time on."""
+
+
+def _is_sure(part: ShiftPart) -> bool:
+    return abs(part.change) > _SURE * max(part.change - part.lower, part.upper - part.change)
 
 
 def largest_part(parts: Sequence[ShiftPart]) -> str | None:
@@ -245,27 +252,32 @@ def largest_part(parts: Sequence[ShiftPart]) -> str | None:
     """
     clear = {part.of: abs(part.change) for part in parts if part.lower * part.upper > 0}
     if "index" in clear:
-        sure = {
-            part.of: 2 * abs(part.change)
-            for part in parts
-            if part.of in clear
-            and part.of != "index"
-            and abs(part.change) > _SURE * max(part.change - part.lower, part.upper - part.change)
-        }
+        others = (part for part in parts if part.of in clear and part.of != "index")
+        sure = {part.of: 2 * abs(part.change) for part in others if _is_sure(part)}
         clear = {"index": clear["index"], **sure}
     return max(clear, key=clear.__getitem__) if clear else None
 
 
+def _is_undecided(parts: Sequence[ShiftPart]) -> bool:
+    """Return whether it is the store, unless another part turns out to be sure."""
+    if largest_part(parts) != "index":
+        return False
+    index = next(abs(part.change) for part in parts if part.of == "index")
+    return any(
+        part.of != "index" and 2 * abs(part.change) > index and not _is_sure(part) for part in parts
+    )
+
+
 class LabelWatch:
-    """Totals and blocks of one set of labels.
+    """Totals and half-days of one set of labels.
 
     Not thread-safe: the monitor sees to that.
 
     Attributes
     ----------
     columns : int64 array of shape (T,)
-        Columns of the observations that are tested.
-    blocks : BlockTest or None
+        Columns of the observations that are watched.
+    cusum : SlotCusum or None
         None without a baseline.
     index : list of (float, dict)
         What shares the store held from when on; that of the monitor.
@@ -283,22 +295,19 @@ class LabelWatch:
         self.topics: dict[str, int] = {}
         self.odd: Counter[str] = Counter()
         self._before: tuple[Any, ...] | None = None
-        self.blocks: BlockTest | None = None
+        self.cusum: SlotCusum | None = None
         baseline = settings.baseline
         if baseline is not None:
-            past = isinstance(baseline, ReferenceWindow)
-            self.blocks = BlockTest(
-                len(self.columns),
+            self.cusum = SlotCusum(
+                settings.known(self.groups, self.columns),
                 beside=MOST_TOPICS * (1 + self.groups.width) if settings.topics else 0,
-                known=not past,
                 learn=baseline.n if isinstance(baseline, ReferenceWindow) else 0,
-                confidence_level=settings.confidence_level,
             )
 
     def add(
         self, batch: Retrievals, *, begun: Callable[[float], object] = lambda _: None
     ) -> list[RaisedAt]:
-        """Take retrievals, at least one, in order; ``begun`` is called when a shift shows."""
+        """Take retrievals, at least one, in order; ``begun`` is called when a change shows."""
         at = np.asarray(batch.at, np.float64)
         self._note_order(batch, at)
         rows = exposure_rows(
@@ -320,40 +329,42 @@ class LabelWatch:
         before = self.totals.n
         seen = self.totals.documents - rows.documents.sum(axis=0)
         self.totals.observe(values, null)
-        if self.blocks is None or not len(at):
+        if self.cusum is None or not len(at):
             return []
         came = rows.documents[kept].cumsum(axis=0) + seen > 0
-        tested = self._tested(values, null, came)
+        watched = self._watched(values, null, came)
         if self.settings.topics:
             topics = [self._topic(batch.topics[i]) for i in kept.tolist()]
-            tested = np.concatenate([tested, self._by_topic(rows.share[kept], topics)], axis=1)
-        units = keys if any(key is not None for key in keys) else None
-        return [
-            RaisedAt(shift, before + row + 1, parts)
-            for row, shift, parts in self._by_blocks(self.blocks, tested, at, units, begun)
-        ]
+            watched = np.concatenate([watched, self._by_topic(rows.share[kept], topics)], axis=1)
+        users = keys if any(key is not None for key in keys) else None
+        self.cusum.foremost = self._untagged()
+        pool = isinstance(self.settings.baseline, PoolShare)  # each retrieval has its own
+        self.cusum.offset = None if pool else self.known_levels
+        parts_of: dict[float, tuple[ShiftPart, ...]] = {}
 
-    def _by_blocks(
-        self,
-        blocks: BlockTest,
-        tested: FloatArray,
-        at: FloatArray,
-        units: list[str | None] | None,
-        begun: Callable[[float], object],
-    ) -> list[tuple[int, Shift, tuple[ShiftPart, ...]]]:
-        """Test blocks; where the store explains a shift its level is the ordinary one."""
-        parts: dict[tuple[float, tuple[int, int]], tuple[ShiftPart, ...]] = {}
-
-        def explained(shift: Shift) -> bool:
-            if shift.kind != "unsure":  # until it is clear it may be asked about at every block
-                begun(shift.since)
-            found = self.parts_of(shift)
+        def explained(change: Change) -> bool | None:
+            """Split a change; where the store explains it its level is the usual one."""
+            begun(change.since)
+            found = self.parts_of(change)
+            half_days = (change.at - change.since) / HALF_DAY
+            if half_days < _UNDECIDED and _is_undecided(found):
+                return None
             by_store = largest_part(found) == "index"
-            parts[shift.at, shift.rows] = found if by_store or shift.kind != "resolved" else ()
+            parts_of[change.at] = found if by_store or change.kind != "resolved" else ()
             return by_store
 
-        added = blocks.add_many(tested, at, units=units, explained=explained)
-        return [(row, shift, parts[shift.at, shift.rows]) for row, shift in added]
+        told = self.cusum.add_many(watched, at, users, explained)
+        return [
+            RaisedAt(change, before + row + 1, parts_of.get(change.at, ())) for row, change in told
+        ]
+
+    def _untagged(self) -> int | None:
+        """Return the column watched that is the exposure of untagged documents."""
+        names = self.groups.names
+        if "" not in names or self.settings.measures[0] != "exposure":
+            return None
+        found = np.flatnonzero(self.columns == names.index(""))
+        return int(found[0]) if len(found) else None
 
     def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
         """Count what came late, twice, or after a jump of the clock."""
@@ -374,21 +385,19 @@ class LabelWatch:
         self.odd = +self.odd
         self._before = row(len(at) - 1)
 
-    def _tested(
+    def _watched(
         self,
         values: FloatArray,
         null: FloatArray | None,
         came: npt.NDArray[np.bool_],
     ) -> FloatArray:
-        """Return the columns that blocks test: differences where the baseline is known."""
+        """Return the columns that are watched: differences where the baseline is known."""
         columns = self.columns
         if null is not None:
             return np.asarray(values[:, columns] - null[:, columns])
-        if isinstance(self.settings.baseline, CorpusShare):
-            # A group that never came may be named wrongly: it is told, and is no alarm.
-            came = came[:, columns % self.groups.width]
-            return np.asarray((values[:, columns] - self.corpus_share[columns]) * came)
-        return np.asarray(values[:, columns])
+        # A group that never came may be named wrongly: it is told, and is no alarm.
+        came = came[:, columns % self.groups.width]
+        return np.asarray((values[:, columns] - self.corpus_share[columns]) * came)
 
     def _by_topic(self, shares: FloatArray, topics: list[int]) -> FloatArray:
         """Return a count and the shares in the columns of each one's topic."""
@@ -399,7 +408,7 @@ class LabelWatch:
 
     @property
     def corpus_share(self) -> FloatArray:
-        """Known shares of all columns, 0 of those that are not tested."""
+        """Known shares of all columns, 0 of those that have none."""
         baseline = self.settings.baseline
         shares = baseline.shares if isinstance(baseline, CorpusShare) else {}
         named = [shares.get(name, 0.0) for name in self.groups.names]
@@ -407,6 +416,13 @@ class LabelWatch:
         row[: len(named)] = named
         row[-1] = shares.get(OTHER, 0.0)
         return np.tile(row, len(self.settings.measures))
+
+    @property
+    def known_levels(self) -> FloatArray:
+        """What is to be added to watched columns: known shares, or the mean of those of pools."""
+        if isinstance(self.settings.baseline, PoolShare):
+            return np.asarray(self.totals.null[self.columns] / max(self.totals.n, 1))
+        return self.corpus_share[self.columns]
 
     def _topic(self, topic: str | None) -> int:
         name = topic or ""
@@ -420,48 +436,66 @@ class LabelWatch:
         names = self.groups.names
         return (names[group] if group < len(names) else OTHER), measure
 
-    def ordered(self, shift: Shift) -> list[int]:
-        """Return tested columns that moved: the clearest exposure first, then other measures."""
-        exposure = self.settings.measures[0] == "exposure"
+    def ordered(self, change: Change) -> list[int]:
+        """Return watched columns that moved: the clearest exposure first, then other measures.
+
+        Of sources one that is new, or gone, comes before those whose shares it took or left.
+        """
+        untagged = self._untagged()
+        if change.columns[0] == untagged or self.settings.measures[0] != "exposure":
+            return list(change.columns)
         width = len(self.columns) // len(self.settings.measures)
-        first = [c for c in shift.columns if c < width] if exposure else []
+        first = [c for c in change.columns if c < width and c != untagged]
         if len(first) == _TWO:  # one is the other's mirror
             first.sort(key=lambda c: self.name_of(int(self.columns[c]))[0] != "human")
-        return [*first, *(c for c in shift.columns if c not in first)]
+        first.sort(key=lambda c: self.came_or_went(change, c) is None)
+        return [*first, *(c for c in change.columns if c not in first)]
 
-    def parts_of(self, shift: Shift) -> tuple[ShiftPart, ...]:
-        """Split a shift of exposure; nothing where nothing is known of the store or topics."""
-        column = int(self.columns[self.ordered(shift)[0]])
+    def came_or_went(self, change: Change, column: int) -> Literal["new", "gone"] | None:
+        """Say whether a watched column had nothing before a change, or has nothing since."""
+        if isinstance(self.settings.baseline, PoolShare) or change.kind != "shift":
+            return None
+        known = self.corpus_share[self.columns[column]]
+        if change.before[column] + known < _NOTHING:
+            return "new"
+        return "gone" if change.now[column] + known < _NOTHING else None
+
+    def is_untagged(self, change: Change) -> bool:
+        """Return whether a change is one of untagged documents."""
+        return change.columns[0] == self._untagged()
+
+    def parts_of(self, change: Change) -> tuple[ShiftPart, ...]:
+        """Split a change of exposure; nothing where nothing is known of the store or topics."""
+        lead = self.ordered(change)[0]
+        column = int(self.columns[lead])
+        if lead == self._untagged() or change.kind == "level":
+            return ()
         if self.settings.measures[self.name_of(column)[1]] != "exposure":
             return ()
         return tuple(
             ShiftPart(of=of, change=value, lower=lower, upper=upper)
-            for of, (value, lower, upper) in self._split(shift, column % self.groups.width).items()
+            for of, (value, lower, upper) in self._split(change, lead).items()
         )
 
-    def _split(self, shift: Shift, column: int) -> dict[str, tuple[float, float, float]]:
-        """Split a shift of the exposure of a column of groups."""
-        blocks = self.blocks
-        baseline = self.settings.baseline
-        if blocks is None or isinstance(baseline, PoolShare):  # a pool changes with the store
-            return {}
-        sides = shift.before, np.arange(*shift.rows)
-        before, after = (blocks.sums(side) for side in sides)
-        if before is None or after is None:
-            return {}
-        named = column < len(self.groups.names)
-        index = self._index_of(self.groups.names[column] if named else OTHER, shift)
+    def _split(self, change: Change, lead: int) -> dict[str, tuple[float, float, float]]:
+        """Split a change of the exposure in a watched column."""
+        cusum = self.cusum
+        column = int(self.columns[lead])
+        if cusum is None or isinstance(self.settings.baseline, PoolShare):
+            return {}  # a pool changes with the store
+        index = self._index_of(self.name_of(column)[0], change)
         if index is None and not self.settings.topics:
             return {}
+        begun, start = change.rows
+        sides = cusum.rows[begun:start], cusum.rows[start:]
+        if not all(map(len, sides)):
+            return {}
+        watched = len(self.columns)
         if self.settings.topics:
             shape = (MOST_TOPICS, 1 + self.groups.width)
-            cells = [one[:, blocks.columns : -1].reshape(-1, *shape) for one in (before, after)]
-            cells = [one[:, :, [0, 1 + column]] for one in cells]
+            cells = [one[:, watched:-4].reshape(-1, *shape)[:, :, [0, 1 + column]] for one in sides]
         else:
-            tested = self.columns.tolist()
-            if column not in tested:
-                return {}
-            cells = [one[:, None, [-1, tested.index(column)]] for one in (before, after)]
+            cells = [one[:, None, [-4, lead]] for one in sides]
             for one in cells:  # of a known baseline, differences are kept
                 one[..., 1] += one[..., 0] * self.corpus_share[column]
         seen = (cells[0][..., 0].sum(axis=0) > 0) & (cells[1][..., 0].sum(axis=0) > 0)
@@ -475,23 +509,26 @@ class LabelWatch:
         found = split_shift(cells[0], cells[1], index=index, confidence_level=level)
         return {of: part for of, part in found.items() if of != "asked" or self.settings.topics}
 
-    def _index_of(self, group: str, shift: Shift) -> tuple[float, float] | None:
-        """Return the share in the store over the blocks before a shift, and since.
+    def _index_of(self, group: str, change: Change) -> tuple[float, float] | None:
+        """Return the share in the store over the half-days before a change, and since.
 
-        None where it was first counted after the shift. What was there at the first count is taken
-        to have been there before.
+        None where it was first counted after the change. What was there at the first count is
+        taken to have been there before.
         """
-        if self.blocks is None or not self.index or self.index[0][0] > shift.since + _LATELY:
+        if self.cusum is None or not self.index or self.index[0][0] > change.since + _LATELY:
             return None
         held = np.array([shares.get(group, 0.0) for _, shares in self.index])
-        # What changed within a block after the shift began may well have begun it.
-        late = shift.since + max(_LATELY, self.blocks.extent()[2])
-        starts = [shift.since if shift.since < at <= late else at for at, _ in self.index]
+        # What changed within half a day after the first sign of it may well have begun it.
+        late = change.since + HALF_DAY
+        starts = [change.since if change.since < at <= late else at for at, _ in self.index]
+        begun, start = change.rows
         means = []
-        for side in (shift.before, np.arange(*shift.rows)):
-            at, n = self.blocks.times(side)
-            place = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
-            means.append(round(float(np.average(held[place], weights=n)), 9))
+        for rows in (self.cusum.rows[begun:start], self.cusum.rows[start:]):
+            if not len(rows):
+                return None
+            middle = rows[:, -2:].mean(axis=1)
+            place = np.maximum(np.searchsorted(starts, middle, side="right") - 1, 0)
+            means.append(round(float(np.average(held[place], weights=rows[:, -4])), 9))
         return means[0], means[1]  # rounded: what did not change is the same
 
     def to_dict(self) -> dict[str, Any]:
@@ -499,7 +536,7 @@ class LabelWatch:
         return {
             "groups": list(self.groups.names),
             "totals": {k: np.asarray(value).tolist() for k, value in vars(self.totals).items()},
-            "blocks": None if self.blocks is None else self.blocks.to_dict(),
+            "cusum": None if self.cusum is None else self.cusum.to_dict(),
             "topics": list(self.topics),
             "odd": dict(self.odd),
         }
@@ -515,9 +552,9 @@ class LabelWatch:
         try:
             self.groups.restore(data["groups"])
             restore(self.totals, dict(vars(self.totals)), data["totals"])
-            if self.blocks is not None:
-                self.blocks.restore(data["blocks"])
+            if self.cusum is not None:
+                self.cusum.restore(data["cusum"])
             self.topics = {str(name): i for i, name in enumerate(data["topics"])}
             self.odd = Counter({str(k): int(v) for k, v in data["odd"].items()})
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise DataError(f"stored state of a monitor: {error!r:.80}") from None

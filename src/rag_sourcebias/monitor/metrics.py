@@ -200,7 +200,7 @@ def label_values(labels: Mapping[str, str]) -> dict[str, str]:
 # Read a monitor for a metric system, whatever the monitor does.
 
 
-_RULES = ("shift", "notice", "composition", "resolved")
+_RULES = ("shift", "new", "gone", "composition", "untagged", "level", "resolved")
 LostEvents = Mapping[str, Mapping[str, int]]
 """Events lost by reason, for each part of an application: ``{"log": log.dropped.by_reason}``."""
 

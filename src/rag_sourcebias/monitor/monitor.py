@@ -202,12 +202,12 @@ class SkewMonitor:
     group: its share of the rank weights ("exposure"), and whether its document came first
     ("first").
 
-    Alarms may be looked at all the time. Retrievals depend on one another, so that blocks of them
-    are tested, long against the dependence that is measured, at the same time of day once a week
-    was watched; see :mod:`~rag_sourcebias.monitor.blocks` and docs/monitor.md for how often
-    simulated streams alarm falsely. A shift is one alarm: a page ("shift"), or a "notice" before a
-    week was seen; "resolved" when it ends; "composition" where most of it comes from what the
-    store holds.
+    A share is watched by a CUSUM of its half-day means, less those of the same time of day and
+    week over the first two weeks; :mod:`~rag_sourcebias.monitor.cusum` says what that cannot do,
+    and docs/monitor.md how often simulated streams alarm falsely. A change is one alarm: of rule
+    "shift", or "new" or "gone" where a source had or has nothing; "composition" where most of it
+    comes from what the store holds; "untagged" of documents without a tag, before which no
+    source's is told; "level" where a share was never at its known one; "resolved" when it ends.
     Intervals are of single shares at that level.
 
     Parameters
@@ -230,7 +230,8 @@ class SkewMonitor:
     max_documents : int
         Documents of a retrieval that are counted, from rank 1.
     users : sequence of str
-        Labels that name who asks, of which an event's first counts: in a block each counts once.
+        Labels that name who asks, of which an event's first counts: of each at most ten
+        retrievals of a half-day are watched.
     topics : str or None
         Label that says what is asked: a shift is split into what the store holds
         (``store``, :meth:`note_index`), what is asked and ranking.

@@ -444,11 +444,21 @@ class SkewSettings:
         return GroupCodes(self.told_apart, most=self.max_groups)
 
     def tested(self, groups: GroupCodes) -> npt.NDArray[np.int64]:
-        """Return the columns that are tested, measure after measure."""
+        """Return the columns that are watched, measure after measure; untagged documents, too."""
         wanted = self.told_apart
-        columns = range(groups.width) if wanted is None else [groups[name] for name in wanted]
+        columns = [*range(groups.width)]
+        if wanted is not None:
+            columns = [groups[name] for name in dict.fromkeys([*wanted, ""])]
         many = len(self.measures)
         return np.array([groups.width * m + c for m in range(many) for c in columns], np.int64)
+
+    def known(self, groups: GroupCodes, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return of which of these columns the baseline says the level."""
+        baseline = self.baseline
+        if isinstance(baseline, CorpusShare):
+            named = [groups[name] for name in baseline.shares]
+            return np.isin(columns % groups.width, named)
+        return np.full(len(columns), isinstance(baseline, PoolShare))
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

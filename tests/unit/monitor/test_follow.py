@@ -63,7 +63,7 @@ def test_following_gives_what_a_replay_gives(tmp_path: Path) -> None:
     assert live.step() == 0
     assert live.error == "the log is not there yet"
     for part in range(4):
-        written(path, 200, first=200 * part)
+        written(path, 200, first=200 * part, gap=1_800.0)
         assert live.step() == 200
     assert live.step() == 0
     assert (live.n_read, live.behind, live.error) == (800, 0, None)
@@ -210,7 +210,7 @@ def test_another_log_under_the_same_path(
     tmp_path: Path, running: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, state = tmp_path / "log.db", tmp_path / "state.json"
-    written(path, 700)
+    written(path, 700, gap=1_800.0)
     live = follower(path, state)
     live.step()
     alarms = live.monitor.alarms
@@ -308,7 +308,7 @@ def test_a_sink_that_raises_is_counted(tmp_path: Path) -> None:
         def alarm(self, alarm: Alarm) -> None:
             raise ValueError
 
-    written(tmp_path / "log.db", 700)
+    written(tmp_path / "log.db", 700, gap=1_800.0)
     live = follower(tmp_path / "log.db", sinks=Broken())
     assert live.step() == 700
     assert live.dropped.by_reason == {"sink raised": 1}

@@ -126,16 +126,15 @@ def test_label_names_are_such_that_prometheus_takes(key: str, name: str) -> None
 
 def test_alarms_are_counted_from_0_on() -> None:
     reader = MonitorReader(lambda: [snapshot()])
-    shift, notice, composition, resolved = (
-        (("collection", "docs"), ("rule", rule))
-        for rule in ("shift", "notice", "composition", "resolved")
-    )
-    quiet = dict.fromkeys((shift, notice, composition, resolved), 0.0)
+    rules = ("shift", "new", "gone", "composition", "untagged", "level", "resolved")
+    keys = {rule: (("collection", "docs"), ("rule", rule)) for rule in rules}
+    quiet = dict.fromkeys(keys.values(), 0.0)
     assert reader.read()["alarms"] == quiet
     reader.alarm(alarm())
     reader.alarm(alarm())
-    reader.alarm(alarm(rule="notice"))
-    assert reader.read()["alarms"] == quiet | {shift: 2.0, notice: 1.0}
+    reader.alarm(alarm(rule="untagged"))
+    counted = {keys["shift"]: 2.0, keys["untagged"]: 1.0}
+    assert reader.read()["alarms"] == quiet | counted
 
 
 def test_an_alarm_of_labels_without_a_snapshot_is_counted_too() -> None:

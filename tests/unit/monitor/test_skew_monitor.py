@@ -1,4 +1,4 @@
-"""A monitor of skew: totals, evidence, alarms, and the state that survives a restart."""
+"""A monitor of skew: totals, shares, alarms, and the state that survives a restart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from monitor_streams import DOCS, HALF, event, group, mixed, stream, watched
+from monitor_streams import DOCS, EVERY, HALF, event, fed, group, mixed, stream, watched
 
 from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
@@ -82,11 +82,11 @@ def plain(monitor: SkewMonitor) -> str:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_batch_gives_exactly_what_single_events_give(name: str) -> None:
-    events = mixed(3, 400)
+    events = mixed(3, 1_200)
     whole = watched(events, **SETTINGS[name])
     single = SkewMonitor(clock=lambda: 0.0, **SETTINGS[name])
     for i, one in enumerate(events):
-        single.record(one, at=float(i))
+        single.record(one, at=EVERY * i)
         single.flush()
     assert plain(whole) == plain(single)
     assert sorted(map(repr, whole.alarms)) == sorted(map(repr, single.alarms))
@@ -94,14 +94,14 @@ def test_a_batch_gives_exactly_what_single_events_give(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("cut", [15, 250])
+@pytest.mark.parametrize("cut", [15, 250, 1_000])
 def test_a_restart_changes_nothing(name: str, cut: int) -> None:
-    events = mixed(4, 400)
+    events = mixed(4, 1_200)
     whole, before = watched(events, **SETTINGS[name]), watched(events[:cut], **SETTINGS[name])
     stored = json.loads(json.dumps(before.to_dict(), allow_nan=False))
     after = SkewMonitor.from_dict(stored, clock=lambda: 0.0)
     for i, one in enumerate(events[cut:], cut):
-        after.record(one, at=float(i))
+        after.record(one, at=EVERY * i)
     assert plain(after) == plain(whole)
     assert after.alarms == whole.alarms  # those before the restart are kept
 
@@ -114,36 +114,38 @@ def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
         on_alarm=told.append,
         groups=("human",),
     )
-    for i in range(600):
-        monitor.record(event("human"), at=1_000.0 + i)
+    fed(monitor, [event("human")] * 600)
     (alarm,) = monitor.alarms
     assert told == [alarm]
     assert (alarm.rule, alarm.group, alarm.measure, alarm.labels) == (
-        "notice",
+        "level",
         "human",
         "first",
         DOCS,
     )
-    assert alarm.at == 1_000.0 + alarm.n - 1
-    assert alarm.evidence >= np.log(20)
+    assert alarm.at == EVERY * (alarm.n - 1)
+    assert alarm.statistic >= 1
     assert (alarm.share, alarm.baseline) == (1.0, 0.5)
     assert 0.5 < alarm.lower <= alarm.upper == 1.0
-    assert "collection docs: first ranks of human went up" in alarm.message
+    assert (
+        "collection docs: first ranks of human is 1.000 [1.000, 1.000] since 1970-01-01"
+        in alarm.message
+    )
     assert group(monitor.snapshot()[0], "human", "first").alarm
     monitor.reset()
     assert monitor.snapshot() == ()
-    monitor.observe_many([event("human")] * 600)
+    fed(monitor, [event("human")] * 600)
     assert len(monitor.alarms) == len(told) == 2
 
 
 def test_the_pool_of_a_query_is_its_own_baseline() -> None:
     rng = np.random.default_rng(7)
     fair, unfair = (SkewMonitor(baseline=PoolShare(3)) for _ in range(2))
-    for _ in range(600):  # pools full of human documents are no reason for an alarm
+    for i in range(600):  # pools full of human documents are no reason for an alarm
         pool = ["human"] * 8 + ["llm:a"] * int(rng.integers(0, 8))
         rng.shuffle(pool)
-        fair.observe(event(*pool))
-        unfair.observe(event(*sorted(pool, reverse=True)))  # llm first
+        fair.record(event(*pool), at=EVERY * i)
+        unfair.record(event(*sorted(pool, reverse=True)), at=EVERY * i)  # llm first
     assert fair.alarms == ()
     (alarm,) = unfair.alarms
     assert {move.group for move in alarm.moves} == {"human", "llm:a"}
@@ -225,7 +227,8 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
     ]
     unhashable = event("human")
     object.__setattr__(unhashable, "tags", (type("Tags", (), {"source": []})(),))
-    monitor.observe_many([*poisoned, unhashable, *[event("human")] * 600])
+    monitor.observe_many([*poisoned, unhashable])
+    fed(monitor, [event("human")] * 600)
     deadline = time.monotonic() + 60  # the monitor's thread may be the one that tells
     while "on_alarm raised" not in monitor.dropped.by_reason and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -271,17 +274,17 @@ def test_a_callback_may_ask_the_monitor() -> None:
     seen: list[int] = []
 
     def ask(alarm: Alarm) -> None:
-        monitor.observe(event("human"))
+        monitor.record(event("human"), at=alarm.at)
         seen.append(monitor.snapshot()[0].n_retrievals - alarm.n)
 
     monitor = SkewMonitor(baseline=HALF, groups=("human",), measures=("first",), on_alarm=ask)
-    monitor.observe_many([event("human")] * 600)
+    fed(monitor, [event("human")] * 600)
     assert len(monitor.alarms) == len(seen) == 1
     assert monitor.snapshot()[0].n_retrievals == 601
     assert monitor.dropped.total == 0
 
 
-_BEFORE = 350  # the alarm comes 25 later
+_BEFORE = 200  # the alarm comes within two half-days
 
 
 @pytest.mark.parametrize("n", [100, 256])
@@ -297,16 +300,16 @@ def test_its_own_thread_processes_what_gathered(n: int) -> None:
     monitor = SkewMonitor(baseline=HALF, on_alarm=tell)
     assert isinstance(monitor, Observer)
     assert monitor.inline
-    monitor.observe_many([event("human")] * _BEFORE)
-    for _ in range(n):
-        monitor.observe(event("human"))
+    fed(monitor, [event("human")] * _BEFORE)
+    for i in range(n):
+        monitor.record(event("human"), at=EVERY * (_BEFORE + i))
     assert told.wait(60)
     assert set(where) == {"rag-sourcebias-monitor"}
     monitor.reset()
     told.clear()
-    monitor.observe_many([event("human")] * _BEFORE)
-    for _ in range(n):  # the thread goes on
-        monitor.observe(event("human"))
+    fed(monitor, [event("human")] * _BEFORE)
+    for i in range(n):  # the thread goes on
+        monitor.record(event("human"), at=EVERY * (_BEFORE + i))
     assert told.wait(60)
 
 

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from monitor_streams import HALF, event, mixed, watched
+from monitor_streams import HALF, event, fed, mixed, watched
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.monitor import monitor as intake
@@ -106,7 +106,7 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
 
     def work() -> None:
         if way == "alarm":
-            monitor.observe_many([event("human")] * 600)
+            fed(monitor, [event("human")] * 600)
         elif way == "full":
             with monitor._intake._working:  # as while another thread processes
                 for _ in range(300):

@@ -127,12 +127,14 @@ def test_a_log_gives_what_the_events_gave(tmp_path: Path) -> None:
     live, later, part = (SkewMonitor(baseline=baseline) for _ in range(3))
     with EventLog(tmp_path / "log.db") as log:
         for i, event in enumerate(events):
-            log.record(event, at=1_000.0 + i)
-            live.record(event, at=1_000.0 + i)
+            log.record(event, at=1_000.0 * (i + 1))
+            live.record(event, at=1_000.0 * (i + 1))
     assert replay(tmp_path / "log.db", later) == len(events)
     assert later.snapshot() == live.snapshot()
     assert later.alarms == live.alarms != ()
-    n = replay(tmp_path / "log.db", part, labels={"collection": "a"}, since=1_100.0, until=1_200.0)
+    n = replay(
+        tmp_path / "log.db", part, labels={"collection": "a"}, since=101_000.0, until=201_000.0
+    )
     assert n == 50 == part.snapshot()[0].n_retrievals
     direct = SkewMonitor(baseline=baseline)
     assert replay(iter(events), direct) == len(events)

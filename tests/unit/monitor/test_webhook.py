@@ -26,7 +26,7 @@ def sink(url: str, **settings: Any) -> WebhookSink:
 def test_an_alarm_arrives_as_json() -> None:
     with alarm_server(200) as server:
         hook = sink(server.url)
-        hook.alarm(alarm(evidence=float("inf"), lower=float("nan")))
+        hook.alarm(alarm(statistic=float("inf"), lower=float("nan")))
         assert hook.flush(LONG)
         hook.close()
     (received,) = server.received
@@ -35,7 +35,7 @@ def test_an_alarm_arrives_as_json() -> None:
     assert "rag-sourcebias-signature" not in received.headers
     told = json.loads(received.body)
     assert {key: told[key] for key in ("kind", "version")} == {"kind": "alarm", "version": 1}
-    assert told["alarm"] == {**alarm().to_dict(), "evidence": None, "lower": None}
+    assert told["alarm"] == {**alarm().to_dict(), "statistic": None, "lower": None}
     assert hook.dropped.total == 0
 
 

@@ -277,7 +277,7 @@ def _half_widths(
     chosen: Sequence[tuple[MonitorSnapshot, Mapping[str, GroupShare]]],
     level: float,
 ) -> FloatArray:
-    """Return how far intervals of blocks of retrievals reach, shape (groups, steps).
+    """Return how far intervals reach, as means of half-days vary, shape (groups, steps).
 
     NaN where that is not known.
     """
@@ -285,12 +285,10 @@ def _half_widths(
     reach = normal_quantile(0.5 + level / 2) / np.sqrt(np.maximum(counts, 1))
     deviations = []
     for name in names:
-        known = [  # variances of single retrievals, times how much they depend on one another
-            (one.n_retrievals, spread**2 * one.block.retrievals)
+        known = [
+            (one.n_retrievals, spread**2)
             for one, groups in chosen
-            if one.block is not None
-            and name in groups
-            and (spread := groups[name].spread) is not None
+            if name in groups and (spread := groups[name].spread) is not None
         ]
         total = sum(n for n, _ in known)
         deviations.append(math.sqrt(sum(n * v for n, v in known) / total) if total else math.nan)

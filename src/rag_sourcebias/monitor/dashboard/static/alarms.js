@@ -6,8 +6,8 @@ import { whereOf } from "./labels.js";
 import { mark } from "./legend.js";
 import { titleOf } from "./palette.js";
 
-const RULES = { baseline: "left its baseline", change: "changed", shift: "shifted", notice: "shifted (notice)", composition: "shifted with the store", resolved: "back at its baseline" };
-const LASTING = ["baseline", "shift", "notice", "composition"];
+const RULES = { shift: "shifted", new: "new", gone: "gone", untagged: "untagged documents", level: "not at its known share", composition: "shifted with the store", resolved: "back at its baseline" };
+const LASTING = ["shift", "new", "gone", "untagged", "level", "composition"];
 const MEASURES = { exposure: "exposure", first: "first ranks" };
 const keyOf = (labels, group, measure) => JSON.stringify([Object.entries(labels).sort(), group, measure]);
 

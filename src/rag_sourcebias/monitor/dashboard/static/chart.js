@@ -63,8 +63,7 @@ export function drawChart(series, view, overview) {
   }
   const level = Math.round(series.confidence_level * 1000) / 10;
   const few = lines.at.length === 1 ? "All of it lies in one step: lines need more time. " : "";
-  const blocks = overview.monitor.snapshots.some((one) => one.block);
-  parts.note.textContent = `${few}Each step is ${stepWords(lines.step)}. ${banded(shown) ? "Bands" : "Brackets"}: ${level}\u202f% ${blocks ? "interval of the step, as blocks of retrievals vary. " : "confidence sequence of the step. "}`
+  parts.note.textContent = `${few}Each step is ${stepWords(lines.step)}. ${banded(shown) ? "Bands" : "Brackets"}: ${level}\u202f% interval of the step, as half-days vary. `
     + `${shifts.length ? "Upright: a shift begins. " : ""}`
     + `${lines.baseline.some((value) => value !== null) ? "Dashed: baseline. " : ""}Click a step for its retrievals.`;
   legend();

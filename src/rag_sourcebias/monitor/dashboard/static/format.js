@@ -30,15 +30,6 @@ export const delta = (value, digits = 1) => {
   return (value > 0 ? "+" : "−") + text;
 };
 
-/** An e-value from its natural logarithm. */
-export function eValue(log) {
-  if (!known(log)) return "–";
-  if (log <= 0) return "none";
-  const ten = log / Math.LN10;
-  if (ten < 4) return Math.exp(log) < 10 ? Math.exp(log).toFixed(1) : count(Math.exp(log));
-  return `10${String(Math.floor(ten)).replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit])}`;
-}
-
 export function bytes(n) {
   if (!known(n)) return "–";
   const units = ["B", "kB", "MB", "GB", "TB"];

@@ -6,6 +6,7 @@ import { titleOf } from "./palette.js";
 
 const WHAT = { exposure: "the exposure", first: "the first ranks" };
 const MOST_TOLD = 2;
+const PAGES = ["shift", "new", "gone", "untagged"];
 
 const title = (by, group) =>
   group === "" ? "untagged documents" : by === "style" ? `documents of style ${titleOf(group)}` : `${titleOf(group)} documents`;
@@ -21,7 +22,7 @@ function told(snapshot, shares, alone) {
   const levels = shares.map((share) => share.baseline).filter((level) => level !== null);
   const same = new Set(levels.map(short)).size === 1;
   const against = levels.length ? `; baseline ${(same ? levels.slice(0, 1) : levels).map(short).join(" and ")}` : "";
-  const level = snapshot.block?.n_level ?? null; // after a shift not all
+  const level = snapshot.watch?.n_level ?? null; // after a change not all
   const over = level === null ? plural(snapshot.n_retrievals, "retrieval") : `the ${plural(level, "retrieval")} at this level`;
   return `${capital(where + said.join(", "))} over ${over}${against}.`;
 }
@@ -44,9 +45,9 @@ function shifted(alarm, snapshots, alone) {
   const what = where ? title(alarm.by, alarm.group) : capital(title(alarm.by, alarm.group));
   const way = now.share < alarm.baseline ? "down" : "up";
   const cause = alarm.rule === "composition" ? " with what the store holds" : "";
-  const with_it = alarm.rule === "notice" ? " A notice: these days of the week were not seen before." : "";
+  if (alarm.rule === "level") return `${where}${what} hold ${percent(now.share)} ${interval(now.lower, now.upper)} of ${WHAT[alarm.measure]}; their known share is ${percent(alarm.baseline)}.`;
   if (!apart(alarm, snapshots)) return `${where}${what} left their ${percent(alarm.baseline)} of ${WHAT[alarm.measure]} at ${time(alarm.since, "minute")}; on average since then they hold ${percent(now.share)} ${interval(now.lower, now.upper)}, which may be as before.`;
-  return `${where}${what} went ${way}${cause} from ${percent(alarm.baseline)} to ${percent(now.share)} ${interval(now.lower, now.upper)} of ${WHAT[alarm.measure]} since ${time(alarm.since, "minute")}.${with_it}`;
+  return `${where}${what} went ${way}${cause} from ${percent(alarm.baseline)} to ${percent(now.share)} ${interval(now.lower, now.upper)} of ${WHAT[alarm.measure]} since ${time(alarm.since, "minute")}.`;
 }
 
 function because(alarm) {
@@ -89,7 +90,7 @@ export function headline(overview, view) {
   const lacking = missing(overview);
   const shifts = (overview.shifts ?? []).filter((alarm) => snapshots.some((one) => same(one.labels, alarm.labels)));
   if (shifts.length) {
-    const pages = shifts.filter((alarm) => alarm.rule === "shift" && apart(alarm, snapshots));
+    const pages = shifts.filter((alarm) => PAGES.includes(alarm.rule) && apart(alarm, snapshots));
     const leading = pages.length ? pages : shifts;
     const rest = shifts.length > MOST_TOLD ? ` And ${count(shifts.length - MOST_TOLD)} more, below.` : "";
     const start = pages.length > 1 ? `${count(pages.length)} alarms. ` : pages.length ? "Alarm. " : "";
@@ -125,7 +126,7 @@ const same = (one, other) => pairsOf(one).sort().join() === pairsOf(other).sort(
 function context(overview) {
   const { baseline } = overview.monitor;
   if (!overview.monitor.snapshots.length) return "The monitor has read none of them yet.";
-  const block = overview.monitor.snapshots[0].block;
+  const { watch } = overview.monitor.snapshots[0];
   return `Baseline: ${baseline.replace(/^no baseline$/, "none, so that shares are shown and not tested")}. `
-    + (block ? `Tested in blocks of ${count(Math.round(block.retrievals))} retrievals; ${block.days < 7 ? "notices only, until seven days were watched" : "a shift is told after a block at the soonest"}.` : "");
+    + (watch ? `${watch.left_to_learn ? `What is usual is learnt over two weeks: ${plural(watch.left_to_learn, "half-day")} to go` : "A change is told after half a day at the soonest"}.` : "");
 }

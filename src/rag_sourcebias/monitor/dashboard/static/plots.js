@@ -7,7 +7,7 @@ import { colour, lookOf, titleOf } from "./palette.js";
 import { banded, rangeOf, runs } from "./series.js";
 
 const SYNC = "time";
-const MARKS = { shift: "shift", notice: "notice", composition: "store changed", resolved: "back" };
+const MARKS = { shift: "shift", new: "new", gone: "gone", untagged: "untagged", level: "not as known", composition: "store changed", resolved: "back" };
 
 /** Points that stand alone have no line: they are drawn as dots. */
 function dots(plot, index) {

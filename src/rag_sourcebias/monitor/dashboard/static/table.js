@@ -1,7 +1,7 @@
 // Groups now: shares since the start of the monitor, with what they are held against.
 
 import { h, redraw } from "./dom.js";
-import { count, eValue, interval, known, percent, plural, short } from "./format.js";
+import { count, interval, known, percent, plural, short } from "./format.js";
 import { chosen, whereOf } from "./labels.js";
 import { mark } from "./legend.js";
 import { titleOf } from "./palette.js";
@@ -34,7 +34,7 @@ function row(snapshot, share, columns) {
     cell([h("strong", {}, percent(share.share)), ` ${interval(share.lower, share.upper)}`]),
     columns.corrected ? cell(percent(corrected)) : null,
     cell(share.baseline === null ? "not tested" : short(share.baseline), share.baseline === null ? { class: "num muted" } : {}),
-    h("td", {}, share.alarm ? h("span", { class: "badge" }, "alarm") : null, share.baseline === null || (share.alarm && snapshot.block) ? "" : ` ${eValue(share.evidence)}`),
+    h("td", {}, share.alarm ? h("span", { class: "badge" }, "alarm") : null, share.baseline === null || share.alarm ? "" : ` ${Math.round(100 * share.statistic)}\u202f%`),
     cell(count(seen?.documents ?? 0)),
     RANKS.map(([place]) => cell(count(seen?.ranks[place] ?? 0))));
 }
@@ -46,11 +46,11 @@ function head(columns) {
     "Group", "", "Share [interval]",
     columns.corrected ? help("Corrected", "Corrected for tag errors: with the sensitivity and specificity of the tagger") : null,
     "Baseline",
-    help("Evidence", "E-value against the baseline: how many times better a departure from it explains what was seen. Under the baseline it seldom gets large, however often one looks."),
+    help("Change", "How far a change is told already: an alarm comes at 100 %."),
     "Documents", ...RANKS.map(([, k]) => help(k === "1" ? "at 1" : `to ${k}`, `Documents at ranks up to ${k}`)),
   ];
   return h("thead", {}, h("tr", {}, names.filter((name) => name !== null).map((name, i) =>
-    h("th", { scope: "col", class: name === "" ? "drawn" : i > 1 && name.textContent !== "Evidence" ? "num" : null }, name))));
+    h("th", { scope: "col", class: name === "" ? "drawn" : i > 1 && name.textContent !== "Change" ? "num" : null }, name))));
 }
 
 /** Of two groups that are all there is, one says it all. */
@@ -78,7 +78,7 @@ export function drawTable(box, overview, view) {
     const shares = columns.corrected ? all_of : oneOfTwo(all_of);
     const facts = [plural(one.n_retrievals, "retrieval"), one.n_empty ? `${count(one.n_empty)} empty` : null,
       `${count(one.n_observations)} tested`,
-      (one.block?.n_level ?? null) === null ? null : `${count(one.block.n_level)} at this level`,
+      (one.watch?.n_level ?? null) === null ? null : `${count(one.watch.n_level)} at this level`,
       shares.length < all_of.length ? `the rest is ${titleOf(all_of.find((share) => share !== shares[0] && share.share > 0).group)}` : null].filter(Boolean).join(", ");
     return h("tbody", {},
       h("tr", { class: "group" }, h("th", { colspan: width, scope: "rowgroup" },
@@ -90,7 +90,7 @@ export function drawTable(box, overview, view) {
   const note = by === view.by ? null : h("p", { class: "note" },
     `The monitor tests by ${by}: this table stays by ${by}, only the chart and the retrievals are by ${view.by}.`);
   redraw(box, note, h("div", { class: "scroll" }, h("table", { class: "main lined" },
-    h("caption", {}, h("div", {}, `Shares since the monitor started, or the last shift, without shifts that have ended, and counts of all; not only in the time chosen above. Intervals: ${short(overview.monitor.confidence_level)}, ${all[0].block ? "from means of blocks." : "confidence sequences, which hold at all times at once."}`
+    h("caption", {}, h("div", {}, `Shares since the monitor started, or the last change, and counts of all; not only in the time chosen above. Intervals: ${short(overview.monitor.confidence_level)}, from means of half-days.`
       + (columns.corrected ? " “Corrected”: corrected for tag errors." : ""))),
     head(columns), bodies)));
 }
