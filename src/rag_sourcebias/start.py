@@ -41,6 +41,7 @@ from rag_sourcebias.terminal.options import TableFile, Texts, require_writable_f
 
 _SAMPLES = (
     ("audit source --sample", "a retriever's favourites"),
+    ("audit app --sample", "what is shown of what is held"),
     ("audit style --sample", "by writing style"),
     ("audit answers --sample", "a score that rewards style"),
     ("explain --sample", "how LLM texts differ"),

@@ -625,22 +625,23 @@ def _load(
 def app(
     retriever: Annotated[
         str, typer.Argument(help="app:<module>:<name> of your application, or a name as for audit.")
-    ],
+    ] = DEFAULT_RETRIEVER,
     *,
+    sample: opt.Sample = False,
     store: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="What it searches: chroma:<folder or address>, corpus:<folder or file>.",
             rich_help_panel=_DATA,
         ),
-    ],
+    ] = None,
     questions: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             help="Questions as users ask them: a text file with one a line, or a table.",
             rich_help_panel=_DATA,
         ),
-    ],
+    ] = None,
     collection: Annotated[
         str | None,
         typer.Option(help="Collection, where the store holds several.", rich_help_panel=_DATA),
@@ -683,17 +684,26 @@ def app(
 
     For example:
 
+        rag-sourcebias audit app --sample
+
         rag-sourcebias audit app app:my_app.search:retriever --store chroma:db --questions asked.txt
 
         rag-sourcebias audit app bm25 --store corpus:my-data --questions asked.txt --sheet sheet
     """
     require_writable(report)
+    n_given = (store is not None) + (questions is not None)
+    if n_given != (0 if sample else 2):
+        raise DataError("give --store and --questions, or --sample alone")
     known = None if tags is None else read_tags(tags)
     with stages() as progress:
         spec = SpecBuilder(cache or cache_dir(), progress.advance, id_key).retriever(retriever)
-        progress.begin(f"reading {store}")
-        corpus, name = corpus_of(store, collection=collection, tags=known)
-        asked = read_questions(questions)
+        if sample:
+            data = load_sample()
+            corpus, name, asked = data.corpus, data.name, data.queries
+        else:
+            progress.begin(f"reading {store}")
+            corpus, name = corpus_of(store, collection=collection, tags=known)
+            asked = read_questions(questions)
         progress.begin(str(ShownCode.ASKING(system=spec.name, n=len(asked))))
         found = audit_shown(
             spec, corpus, asked, store=name, cutoff=cutoff, depth=depth,
