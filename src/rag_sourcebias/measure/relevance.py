@@ -665,9 +665,9 @@ class ChanceScores:
         return self._per_query(self.base_terms)
 
     def _per_query(self, terms: FloatArray) -> FloatArray:
-        return np.stack(
-            [np.bincount(self.query, weights=row, minlength=len(self.both)) for row in terms]
-        )
+        n = len(self.both)
+        sums = [np.bincount(self.query, weights=row, minlength=n) for row in terms]
+        return np.stack(sums).astype(np.float64)  # of no hits bincount gives whole numbers
 
 
 def chance_scores(

@@ -306,7 +306,7 @@ def _spread(
             of_rewriters = two_way_variance(terms, unit[chance.query], rewriters)
             variance, degrees = max(variance, of_rewriters), min(degrees, count - 1)
     alone = float(values @ values)
-    information = min(alone / variance, 1.0) if variance > 0 else 1.0
+    information = float(min(alone / variance, 1.0)) if variance > 0 else 1.0
     return _Spread(variance, degrees, information, tuple(assumptions))
 
 
