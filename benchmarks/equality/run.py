@@ -80,6 +80,8 @@ CHANGED: dict[str, dict[str, str]] = {
     ),
     "--method crc": {"means.interval.upper": "the paper's 10,000 batches, not their limit"},
     "labels --sample": {EVERYTHING: "plans with the default interval"},
+    "labels --run": {EVERYTHING: "plans of documents are held against one other way"},
+    "monitor replay": {EVERYTHING: "a CUSUM of half-days in place of the test of blocks"},
     "explain": {
         "lexical": "of words, what pairs share is left",
         "geometry": "of vectors, spectrum, cosine of pairs and map are left",
