@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ class ShownCode(Code, home="shown"):
         "then `rag-sourcebias audit source --run {folder}/shown.csv --qrels {folder}/sheet.csv "
         "--tags {folder}/tags.csv`"
     )
-    NEXT_SHEET = "For a sheet of what to judge add --sheet <folder>."
+    NEXT_SHEET = "For a sheet of what to judge add --sheet <folder> (in Python sheet=)."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +197,7 @@ class ShownReport(ShownResults, Report):
     def _leading(self) -> tuple[ShownShare, ...]:
         """Return the first source that is named, and with several others them too."""
         tagged = tuple(share for share in self.shares if share.source)
-        return tagged[:1] if len(tagged) == 2 else tagged
+        return tagged[:1] if len(self.shares) == 2 else tagged
 
     def _first(self) -> d.First:
         leading = self._leading()
@@ -255,7 +256,9 @@ def _row(share: ShownShare) -> d.FirstRow:
 def _next(sheet: ShownSheet | None) -> Finding:
     if sheet is None:
         return ShownCode.NEXT_SHEET()
-    return ShownCode.NEXT_JUDGE(n=sheet.n_documents, n_queries=sheet.n_queries, folder=sheet.folder)
+    return ShownCode.NEXT_JUDGE(
+        n=sheet.n_documents, n_queries=sheet.n_queries, folder=shlex.quote(sheet.folder)
+    )
 
 
 # Ask and measure.
@@ -378,29 +381,32 @@ def _shares(run: Run, tags: TagTable, cutoff: int, level: float) -> Iterator[Sho
 def _twins(
     run: Run, corpus: Corpus, baseline: str, *, cutoff: int, level: float
 ) -> Iterator[TwinSkew]:
-    """Compare versions of one text where one of them at least is shown."""
+    """Compare a source's versions of texts with the baseline's where one of the two is shown."""
     tags = corpus.tags
     if baseline not in tags.sources:
         return
-    versions: dict[int, list[str]] = {}
-    for row in np.flatnonzero(tags.pair_codes >= 0):
-        versions.setdefault(int(tags.pair_codes[row]), []).append(tags.doc_ids[row])
     rank = np.arange(len(run)) - np.repeat(run.offsets[:-1], np.diff(run.offsets))
     shown = rank < cutoff
     rows = tags.rows_for(run.doc_ids)[run.doc_codes[shown]]
-    pairs = np.where(rows >= 0, tags.pair_codes[rows], -1)
-    asked = {(query, pair) for query, pair in zip(run.query_codes[shown].tolist(), pairs.tolist(),
-                                                  strict=True) if pair >= 0}  # fmt: skip
-    if not asked:
-        return
-    qrels = Qrels.from_rows(
-        (run.query_ids[query], doc, 1) for query, pair in sorted(asked) for doc in versions[pair]
-    )
+    queries, rows = run.query_codes[shown][rows >= 0], rows[rows >= 0]
     config = AuditConfig(baseline_source=baseline, confidence_level=level)
-    dependence = Dependence.of(qrels, tags, None)
     for other in tags.sources:
         if other == baseline:
             continue
+        sides = [tags.sources.index(name) for name in (baseline, other)]
+        versions: dict[int, list[str]] = {}
+        for row in np.flatnonzero(np.isin(tags.source_codes, sides) & (tags.pair_codes >= 0)):
+            versions.setdefault(int(tags.pair_codes[row]), []).append(tags.doc_ids[row])
+        seen = np.isin(tags.source_codes[rows], sides) & (tags.pair_codes[rows] >= 0)
+        asked = set(zip(queries[seen].tolist(), tags.pair_codes[rows[seen]].tolist(), strict=True))
+        if not asked:
+            continue
+        qrels = Qrels.from_rows(
+            (run.query_ids[query], doc, 1)
+            for query, pair in sorted(asked)
+            for doc in versions[pair]
+        )
+        dependence = Dependence.of(qrels, tags, None)
         found = twins_of(run, qrels, tags, config, dependence=dependence, corpus=None, other=other)
         if found is not None and found.n_pairs:
             yield found

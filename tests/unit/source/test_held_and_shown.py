@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -86,6 +87,21 @@ def test_versions_of_one_text_are_compared_where_one_is_shown() -> None:
     assert twins.n_pairs == 30
     assert twins.win_rate is not None
     assert twins.win_rate.estimate == pytest.approx(1 / 3)
+
+
+def test_a_third_version_that_is_shown_counts_for_no_other_pair() -> None:
+    corpus = corpus_of({"human": 30, "llm:a": 30, "llm:b": 30})
+    lists = [[f"llm:b{n}", f"human{n}", f"llm:a{n}"] for n in range(30)]
+    [twins] = found(corpus, lists, cutoff=1).twins
+    assert (twins.other, twins.n_pairs) == ("llm:b", 30)
+
+
+def test_a_folder_with_blanks_stands_quoted_in_the_command(tmp_path: Path) -> None:
+    sample = rsb.load_sample().corpus
+    report = rsb.audit("bm25", store=sample, questions=["rivers"], sheet=tmp_path / "a b")
+    step = report.page().first.next
+    assert step is not None
+    assert str(tmp_path / "a b" / "tags.csv") in shlex.split(step.command)
 
 
 def test_sentences_are_those_of_the_table() -> None:
