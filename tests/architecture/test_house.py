@@ -38,7 +38,7 @@ NODES = {
     "pairs": 21488,
     "report": 12219,
     "retrieval": 9350,
-    "source": 24817,
+    "source": 24837,
     "style": 12231,
     "tagging": 14078,
     "terminal": 3086,

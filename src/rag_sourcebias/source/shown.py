@@ -185,7 +185,7 @@ class ShownReport(ShownResults, Report):
             sections=(
                 d.Section(
                     id="shares", title="Held and shown", brief=True, lead=ShownCode.NOT_RELEVANCE(),
-                    blocks=(*blocks, d.Listing(rows=self.findings)),
+                    blocks=(*blocks, d.Listing(rows=self._notes())),
                 ),
                 d.Section(
                     id="data", nav="Versions", title="Versions and machine",
@@ -193,6 +193,10 @@ class ShownReport(ShownResults, Report):
                 ),
             ),
         )  # fmt: skip
+
+    def _notes(self) -> tuple[Finding, ...]:
+        """Return what is no warning: those stand above."""
+        return tuple(finding for finding in self.findings if finding.severity == "note")
 
     def _leading(self) -> tuple[ShownShare, ...]:
         """Return the first source that is named, and with several others them too."""
