@@ -32,7 +32,7 @@ NODES = {
     "judged": 30083,
     "llm": 4069,
     "measure": 7123,
-    "monitor": 34848,
+    "monitor": 33904,
     "neural": 11374,
     "observe": 7849,
     "pairs": 21488,

@@ -23,7 +23,7 @@ from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.intake.verified import read_verification, side
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
-from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters
+from rag_sourcebias.monitor.dashboard.source import DashboardSource, OverTime
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower, read_position
 from rag_sourcebias.monitor.follow import replay as feed
@@ -657,7 +657,7 @@ def serve(
 def _read_once(source: DashboardSource) -> None:
     """Read what happened, so that the first reader of a long log does not wait for it."""
     with suppress(SourceBiasError):
-        source.series(Parameters(b"", ()))
+        source.series(OverTime())
 
 
 def _say_first(log: Path) -> None:

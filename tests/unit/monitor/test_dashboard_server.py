@@ -44,10 +44,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardServer
         yield found
 
 
-def get(server: DashboardServer, target: str, **headers: str) -> tuple[int, bytes]:
+def get(
+    server: DashboardServer, target: str, *, method: str = "GET", **headers: str
+) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
-        connection.request("GET", target, headers=headers)
+        connection.request(method, target, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -76,6 +78,17 @@ def test_it_answers(server: DashboardServer) -> None:
     assert get(server, "/healthz") == (200, b'{"status":"ok"}')
     assert get(server, "/api/overview")[0] == 200
     assert get(server, "/healthz", Host="rebound.example")[0] == 421
+
+
+def test_head(server: DashboardServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("HEAD", "/api/alarms")
+    answer = connection.getresponse()
+    length = len(get(server, "/api/alarms")[1])
+    assert (answer.status, answer.getheader("content-length")) == (200, f"{length}")
+    assert answer.read() == b""
+    connection.close()
+    assert get(server, "/nothing", method="HEAD") == (404, b"")
 
 
 @pytest.mark.parametrize(

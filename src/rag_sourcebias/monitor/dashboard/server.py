@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import logging
 import re
 import socket
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec.json import encode
 
 from rag_sourcebias.core.addresses import is_loopback
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.monitor.dashboard.source import (
+    VIEWS,
     DashboardSource,
+    Page,
     ParameterError,
-    Parameters,
+    asked,
 )
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.middleware.base import RequestResponseEndpoint
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -64,7 +69,8 @@ class Access:
             )
         if not hosts:
             raise DataError("name at least one host that requests may ask for")
-        self._token = None if token is None else token.encode()
+        self.open = token is None
+        self._token = (token or "").encode()
         self._hosts = frozenset(host.strip("[]").lower().rstrip(".") for host in hosts)
 
     def knows_host(self, value: str | None) -> bool:
@@ -82,43 +88,32 @@ class Access:
 
     def _derived(self, what: str) -> str:
         text = f"rag-sourcebias dashboard cookie {what}".encode()
-        return hmac.new(self._token or b"", text, hashlib.sha256).hexdigest()
+        return hmac.new(self._token, text, hashlib.sha256).hexdigest()
 
     def is_token(self, value: str) -> bool:
         """Return whether this is the token, in a time that does not depend on it."""
         given = value.encode("utf-8", "surrogatepass")
-        return self._token is not None and hmac.compare_digest(given, self._token)
+        return not self.open and hmac.compare_digest(given, self._token)
 
-    def lets_in(self, authorization: str | None, cookies: str | None) -> bool:
-        """Return whether one of these headers holds what is needed, or nothing is."""
-        if self._token is None:
+    def lets_in(self, request: Request) -> bool:
+        """Return whether a request brings what is needed, or nothing is."""
+        if self.open:
             return True
-        scheme, _, value = (authorization or "").partition(" ")
+        scheme, _, value = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.is_token(value.strip())
         name, expected = self.cookie
-        try:
-            found = SimpleCookie(cookies or "").get(name)
-        except CookieError:
-            return False
-        given = "" if found is None else found.value
+        given = request.cookies.get(name, "")
         return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
-# What stands in front of every view: host, method, token, and headers of the answer.
+# The dashboard as an ASGI application: what stands in front of every view, and the views.
 
 
 _logger = logging.getLogger("rag_sourcebias.monitor")
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Refusal = tuple[int, str, Mapping[str, str]]
-
 _STATIC = Path(__file__).parent / "static"
-_JSON = {"content-type": "application/json"}
-_SECURITY = {
+_HEADERS = {
+    "cache-control": "no-store",
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -132,143 +127,63 @@ _SECURITY = {
 }
 
 
-def error_body(sentence: str) -> bytes:
-    """Return the JSON that tells of an error."""
-    return json.dumps({"error": sentence}).encode()
+def _refused(status: int, sentence: str, **headers: str) -> Response:
+    from starlette.responses import JSONResponse
+
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return JSONResponse({"error": sentence}, status, named)
 
 
-@dataclass
-class Guard:
-    """ASGI middleware that refuses what no view has to see.
-
-    Parameters
-    ----------
-    app : ASGI application
-    access : Access
-    """
-
-    app: App
-    access: Access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on to the application."""
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        answer = _Sender(send, head=scope["method"] == "HEAD")
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await answer.refuse(*refusal)
-            return
-        try:
-            await self.app(scope, receive, answer)
-        except Exception:  # the client gets a sentence, the log the traceback
-            _logger.exception("the dashboard failed to answer %s", scope["path"][:200])
-            if not answer.started:
-                await answer.refuse(500, "the dashboard failed; its log says why", {})
-
-    def _refusal(self, scope: Scope) -> Refusal | None:
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            key = name.decode("latin-1").lower()
-            if key in ("host", "authorization") and key in headers:
-                return 400, f"header {key} is given twice; give it once", {}
-            joined = "; " if key == "cookie" else ", "
-            text = value.decode("latin-1")
-            headers[key] = f"{headers[key]}{joined}{text}" if key in headers else text
-        if not self.access.knows_host(headers.get("host")):
-            return 421, "this host name is not served here; name it when starting", {}
-        if scope["method"] not in ("GET", "HEAD"):
-            return 405, "only GET and HEAD are answered", {"allow": "GET, HEAD"}
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            return 413, "a request may not have a body", {"connection": "close"}
-        return self._without_token(scope, headers)
-
-    def _without_token(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
-        free = scope["path"] == "/healthz"
-        # The page checks a token in its address itself; nothing but a cookie comes of it.
-        free = free or (scope["path"] == "/" and b"token=" in scope["query_string"])
-        if free or self.access.lets_in(headers.get("authorization"), headers.get("cookie")):
-            return None
-        return (
-            401,
-            "a token is needed: open /?token=…, or send Authorization: Bearer …",
-            {"www-authenticate": 'Bearer realm="rag-sourcebias"'},
-        )
+def _refusal(access: Access, request: Request) -> Response | None:
+    headers = request.headers
+    if not access.knows_host(headers.get("host")):
+        return _refused(421, "this host name is not served here; name it when starting")
+    if request.method not in ("GET", "HEAD"):
+        return _refused(405, "only GET and HEAD are answered", allow="GET, HEAD")
+    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        return _refused(413, "a request may not have a body", connection="close")
+    # The page checks a token in its address itself; nothing but a cookie comes of it.
+    entering = request.scope["path"] == "/" and b"token=" in request.scope["query_string"]
+    if entering or request.scope["path"] == "/healthz" or access.lets_in(request):
+        return None
+    return _refused(
+        401,
+        "a token is needed: open /?token=…, or send Authorization: Bearer …",
+        www_authenticate='Bearer realm="rag-sourcebias"',
+    )
 
 
-@dataclass
-class _Sender:
-    """Send with our headers, and without a body where only the head was asked for."""
-
-    send: Send
-    head: bool
-    started: bool = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            headers = list(message.get("headers", ()))
-            known = {name.lower() for name, _ in headers}
-            added = {"cache-control": "no-store", **_SECURITY}
-            headers += [
-                (k.encode(), v.encode()) for k, v in added.items() if k.encode() not in known
-            ]
-            message = {**message, "headers": headers}
-        elif message["type"] == "http.response.body" and self.head:
-            message = {**message, "body": b""}
-        await self.send(message)
-
-    async def refuse(self, status: int, sentence: str, headers: Mapping[str, str]) -> None:
-        body = error_body(sentence)
-        sent = {**_JSON, "content-length": str(len(body)), **headers}
-        raw = [(name.encode(), value.encode()) for name, value in sent.items()]
-        await self({"type": "http.response.start", "status": status, "headers": raw})
-        await self({"type": "http.response.body", "body": body})
+async def _guard(access: Access, request: Request, answer: RequestResponseEndpoint) -> Response:
+    """Refuse what no view has to see, answer what a view raises, and add our headers."""
+    found = _refusal(access, request)
+    try:
+        found = found or await answer(request)
+    except ParameterError as error:
+        found = _refused(400, str(error))
+    except (DataError, UnsupportedVersionError, sqlite3.Error, OSError) as error:
+        _logger.warning("the dashboard cannot read for %s: %s", request.scope["path"], error)
+        found = _refused(503, "what this view shows cannot be read now, or is not there yet")
+    except Exception:  # the client gets a sentence, the log the traceback
+        _logger.exception("the dashboard failed to answer %s", request.scope["path"][:200])
+        found = _refused(500, "the dashboard failed; its log says why")
+    for name, value in _HEADERS.items():
+        found.headers.setdefault(name, value)
+    return found
 
 
-# The API: parameters in, JSON out, reading done on threads.
+async def _page(access: Access, request: Request) -> Response:
+    from starlette.responses import FileResponse, RedirectResponse
 
-
-Endpoint = Callable[["Request"], Awaitable["Response"]]
-VIEWS: Mapping[str, Sequence[str]] = {
-    "overview": (),
-    "series": ("by", "since", "until", "step", "label", "measure"),
-    "alarms": ("limit",),
-    "retrievals": ("by", "since", "until", "label", "group", "first", "before", "limit"),
-}
-"""Methods of a source that are views below ``/api/``, with the parameters that each accepts."""
-
-
-def json_endpoint(view: str, source: DashboardSource) -> Endpoint:
-    """Return the endpoint of one of :data:`VIEWS`."""
-
-    async def endpoint(request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
-        def work() -> bytes:
-            data = getattr(source, view)(Parameters(request.scope["query_string"], VIEWS[view]))
-            return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
-
-        try:
-            return _answer(200, await run_in_threadpool(work))
-        except ParameterError as error:
-            return _answer(400, error_body(str(error)))
-        except (DataError, UnsupportedVersionError, sqlite3.Error, OSError) as error:
-            _logger.warning("the dashboard cannot read for /api/%s: %s", view, error)
-            return _answer(503, _UNREADABLE)
-
-    return endpoint
-
-
-_UNREADABLE = error_body("what this view shows cannot be read now, or is not there yet")
-
-
-# The dashboard as an ASGI application.
+    token = asked(request.scope["query_string"], Page).token
+    if token is None:
+        return FileResponse(_STATIC / "index.html")
+    found = RedirectResponse("/", 303)
+    if access.is_token(token):
+        safe = request.scope["scheme"] == "https"
+        found.set_cookie(*access.cookie, httponly=True, samesite="strict", secure=safe)
+    elif not access.open:
+        return _refused(401, "this is not the token")
+    return found
 
 
 def create_app(
@@ -294,92 +209,51 @@ def create_app(
     ------
     DataError
         If the token or the hosts cannot be used.
-    MissingExtraError
-        If starlette is not installed.
     """
-    try:
-        from starlette.applications import Starlette
-        from starlette.middleware import Middleware
-        from starlette.routing import Mount, Route
-        from starlette.staticfiles import StaticFiles
-    except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "anyio"):
-            raise
-        raise MissingExtraError(
-            package=error.name, extra="monitor", feature="the dashboard"
-        ) from error
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.middleware import Middleware
+    from starlette.middleware.base import BaseHTTPMiddleware
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Mount, Route
+    from starlette.staticfiles import StaticFiles
+
     access = Access(token, hosts)
-    endpoints: dict[str, Endpoint] = {
-        "/": _page(access),
-        "/healthz": _health,
-        "/metrics": _metrics(source),
-        **{f"/api/{view}": json_endpoint(view, source) for view in VIEWS},
-    }
+
+    def view(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            wanted = asked(request.scope["query_string"], VIEWS[name])
+            data = await run_in_threadpool(getattr(source, name), wanted)
+            body = encode(data, enc_hook=np.ndarray.tolist)
+            return Response(body, media_type="application/json")
+
+        return endpoint
+
+    async def metrics(_: Request) -> Response:
+        if source.metrics is None:
+            return _refused(404, "metrics need a followed log and prometheus-client")
+        text = await run_in_threadpool(source.metrics)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def health(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def unknown(_: Request, __: Exception) -> Response:
+        return _refused(404, "there is nothing here; the page is at /")
+
     app = Starlette(
         routes=[
-            *(Route(path, endpoint) for path, endpoint in endpoints.items()),
+            Route("/", partial(_page, access)),
+            Route("/healthz", health),
+            Route("/metrics", metrics),
+            *(Route(f"/api/{name}", view(name)) for name in VIEWS),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ],
-        middleware=[Middleware(Guard, access=access)],
-        exception_handlers={404: _unknown},
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=partial(_guard, access))],
+        exception_handlers={404: unknown},
     )
     app.router.redirect_slashes = False
     return app
-
-
-def _answer(status: int, body: bytes = b"", headers: Mapping[str, str] = _JSON) -> Response:
-    from starlette.responses import Response
-
-    return Response(body, status_code=status, headers=headers)
-
-
-async def _unknown(_: Request, __: Exception) -> Response:
-    return _answer(404, error_body("there is nothing here; the page is at /"))
-
-
-async def _health(_: Request) -> Response:
-    return _answer(200, b'{"status":"ok"}')
-
-
-def _page(access: Access) -> Endpoint:
-    from starlette.responses import FileResponse, RedirectResponse
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            token = Parameters(request.scope["query_string"], ("token",)).text("token")
-        except ParameterError as error:
-            return _answer(400, error_body(str(error)))
-        if token is not None:
-            answer = RedirectResponse("/", status_code=303)
-            if access.is_token(token):
-                name, value = access.cookie
-                answer.set_cookie(
-                    name,
-                    value,
-                    httponly=True,
-                    samesite="strict",
-                    secure=request.scope.get("scheme") == "https",
-                )
-            elif not access.lets_in(None, None):
-                return _answer(401, error_body("this is not the token"))
-            return answer
-        if not access.lets_in(request.headers.get("authorization"), request.headers.get("cookie")):
-            return _answer(401, error_body("a token is needed"))
-        return FileResponse(_STATIC / "index.html")
-
-    return endpoint
-
-
-def _metrics(source: DashboardSource) -> Endpoint:
-    from starlette.concurrency import run_in_threadpool
-
-    async def endpoint(_: Request) -> Response:
-        if source.metrics is None:
-            return _answer(404, error_body("metrics need a followed log and prometheus-client"))
-        text = await run_in_threadpool(source.metrics)
-        return _answer(200, text, {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
-
-    return endpoint
 
 
 # Serve a dashboard on a port of this machine.
@@ -428,14 +302,11 @@ class DashboardServer:
         token: str | None = None,
         hosts: tuple[str, ...] = (),
     ) -> None:
-        try:
-            import uvicorn
-        except ModuleNotFoundError as error:
-            if error.name not in ("uvicorn", "h11", "click"):
-                raise
-            raise MissingExtraError(
-                package=error.name, extra="monitor", feature="the dashboard"
-            ) from error
+        for package in ("starlette", "uvicorn"):
+            if find_spec(package) is None:
+                raise MissingExtraError(package=package, extra="monitor", feature="the dashboard")
+        import uvicorn
+
         host = host.strip("[]")
         if not is_loopback(host) and token is None:
             raise DataError(

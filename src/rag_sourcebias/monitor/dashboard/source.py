@@ -2,19 +2,18 @@
 
 import json
 import math
-import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta, Struct, convert
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.data import FloatArray
@@ -23,6 +22,7 @@ from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.monitor.data import OTHER, Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (
+    LogSummary,
     NotCountedError,
     Rollups,
     iter_newest,
@@ -32,134 +32,105 @@ from rag_sourcebias.monitor.log.reading import (
 )
 from rag_sourcebias.monitor.log.schema import WIDTHS, EventColumns, reading
 
-# Values that strict JSON can hold.
-
-
-def finite(value: Any) -> Any:  # noqa: ANN401 - any plain value
-    """Return plain values with None for numbers that are not finite."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [finite(item) for item in value]
-    return value
-
-
-def finite_list(array: npt.NDArray[np.float64]) -> list[Any]:
-    """Return an array as nested lists, with None for numbers that are not finite."""
-    plain = array.astype(object)
-    plain[~np.isfinite(array)] = None
-    return list(plain.tolist())
-
-
-# Parameters of a request: strictly read, every mistake named.
+# What is asked for: read by a library, every mistake named.
 
 
 _MOST_PARAMETERS = 40  # parameters of one request
 _LONGEST = 200  # characters of a value, as of the names that a log keeps
-_TIME = re.compile(r"-?[0-9]{1,11}(\.[0-9]{1,9})?")
-_WHOLE = re.compile(r"[0-9]{1,15}")
+_Time = Annotated[float, Meta(gt=-1e11, lt=1e11)]
+_Text = Annotated[str, Meta(max_length=_LONGEST)]
+_Pair = Annotated[str, Meta(pattern="^[^=]+=", max_length=2 * _LONGEST + 1)]
+Q = TypeVar("Q", bound=Struct)
 
 
 class ParameterError(DataError):
     """A parameter is not what it should be; the message names it and what is accepted."""
 
 
-class Parameters:
-    """The query of a request.
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """No parameter."""
 
-    Parameters
-    ----------
-    query : bytes
-        As it was sent, behind the question mark.
-    known : sequence of str
-        Names that are accepted; only ``label`` may be repeated.
+
+class Page(Struct, frozen=True, forbid_unknown_fields=True):
+    """The page, for a reader with a token in the address."""
+
+    token: _Text | None = None
+
+
+class Latest(Struct, frozen=True, forbid_unknown_fields=True):
+    """So many of the latest alarms."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
+class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a log: times in Unix seconds, labels as ``key=value``."""
+
+    by: Literal["source", "style"] = "source"
+    since: _Time | None = None
+    until: _Time | None = None
+    label: tuple[_Pair, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise ValueError("since must be before until")
+        if len(self.labels) < len(set(self.label)):
+            raise ValueError(f"label {list(self.label)!a:.80} asks for two values of one label")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels that are wanted."""
+        return dict(pair.split("=", 1) for pair in self.label)
+
+
+class OverTime(Part, frozen=True, kw_only=True):
+    """Shares over time of a part of a log."""
+
+    step: Literal["auto", "minute", "hour", "day"] = "auto"
+    measure: Measure = "exposure"
+
+
+class Newest(Part, frozen=True, kw_only=True):
+    """Retrievals with a document of a group (``first``: at rank 1) and smaller numbers."""
+
+    group: _Text | None = None
+    first: bool = False
+    before: Annotated[int, Meta(ge=0, lt=10**15)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+VIEWS: Mapping[str, type[Struct]] = {
+    "overview": Nothing,
+    "series": OverTime,
+    "alarms": Latest,
+    "retrievals": Newest,
+}
+"""Methods of a source that are views below ``/api/``, with what each is asked."""
+
+
+def asked(query: bytes, kind: type[Q]) -> Q:
+    """Read the query of a request, as it was sent behind the question mark.
 
     Raises
     ------
     ParameterError
-        If there are too many, one is unknown, repeated or too long.
+        If there are too many parameters, or one is unknown, repeated or none that is accepted.
     """
-
-    def __init__(self, query: bytes, known: Sequence[str]) -> None:
-        try:
-            pairs = parse_qsl(
-                query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS
-            )
-        except ValueError:
-            raise ParameterError(f"a request has at most {_MOST_PARAMETERS} parameters") from None
-        self._values: dict[str, list[str]] = {}
-        for name, value in pairs:
-            if name not in known:
-                accepted = ", ".join(known) or "none"
-                raise ParameterError(f"parameter {name[:40]!a} is unknown; accepted: {accepted}")
-            if len(value) > _LONGEST * (2 if name == "label" else 1) + 1:
-                raise ParameterError(f"parameter {name} is longer than {_LONGEST} characters")
-            self._values.setdefault(name, []).append(value)
-        for name, values in self._values.items():
-            if len(values) > 1 and name != "label":
-                raise ParameterError(f"parameter {name} is given {len(values)} times; give it once")
-
-    def text(self, name: str) -> str | None:
-        """Return a value as it is, which may be empty; None without one."""
-        values = self._values.get(name)
-        return values[0] if values else None
-
-    def choice(self, name: str, choices: Sequence[str]) -> Any:  # noqa: ANN401 - a literal
-        """Return one of the choices, the first by default."""
-        value = self.text(name)
-        if value is None:
-            return choices[0]
-        if value not in choices:
-            raise ParameterError(
-                f"parameter {name}={value[:40]!a} must be one of {', '.join(choices)}"
-            )
-        return value
-
-    def whole(self, name: str, *, low: int, high: int) -> int | None:
-        """Return a whole number from low to high; None without one."""
-        value = self.text(name)
-        if value is None:
-            return None
-        if not _WHOLE.fullmatch(value) or not low <= int(value) <= high:
-            raise ParameterError(
-                f"parameter {name}={value[:40]!a} must be a whole number from {low} to {high}"
-            )
-        return int(value)
-
-    def times(self) -> tuple[float | None, float | None]:
-        """Return ``since`` and ``until``, in Unix seconds."""
-        since = self._time("since")
-        until = self._time("until")
-        if since is not None and until is not None and since >= until:
-            raise ParameterError("parameter since must be before until")
-        return since, until
-
-    def _time(self, name: str) -> float | None:
-        value = self.text(name)
-        if value is None:
-            return None
-        if not _TIME.fullmatch(value):
-            raise ParameterError(
-                f"parameter {name}={value[:40]!a} must be Unix seconds, such as 1767225600 or "
-                "1767225600.5"
-            )
-        return min(float(value), 9.9e10)
-
-    def labels(self) -> dict[str, str] | None:
-        """Return the wanted labels, each given as ``label=key=value``; None without any."""
-        found: dict[str, str] = {}
-        for item in self._values.get("label", ()):
-            key, equals, value = item.partition("=")
-            if not (key and equals) or max(len(key), len(value)) > _LONGEST:
-                raise ParameterError(
-                    f"parameter label={item[:40]!a} must be key=value, such as "
-                    "label=collection=docs, each of up to 200 characters"
-                )
-            if found.setdefault(key, value) != value:
-                raise ParameterError(f"parameter label asks for two values of {key[:40]!a}")
-        return found or None
+    values: dict[str, Any] = {}
+    try:
+        for name, value in parse_qsl(
+            query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS
+        ):
+            if name == "label":
+                values.setdefault(name, []).append(value)
+            elif name in values:
+                raise ValueError(f"{name!a:.40} is given twice; give it once")
+            else:
+                values[name] = value
+        return convert(values, kind, strict=False)
+    except ValueError as error:
+        accepted = ", ".join(kind.__struct_fields__) or "none"
+        raise ParameterError(f"parameter: {error!s:.200}; accepted: {accepted}") from None
 
 
 # Which time steps show a stretch of a log.
@@ -324,8 +295,15 @@ def _plain(part: EventColumns, row: int) -> dict[str, Any]:
 
 
 _MOST_LABEL_SETS = 1_000
-_COUNTS = ("dropped", "overflowed", "event_labels", "odd_sources")
-_LOOKED_AT = 20  # segments
+_TOLD = (
+    *("n_written", "n_kept", "since", "until", "bad_tags"),
+    *("dropped", "overflowed", "event_labels", "odd_sources"),
+)
+_DOCUMENT_IDS = (
+    "SELECT CASE typeof(documents) WHEN 'null' THEN 'none' WHEN 'blob' THEN 'hashed' ELSE 'plain' "
+    "END FROM segments WHERE documents IS NOT '[]' ORDER BY first DESC LIMIT 1"
+)
+"""How the newest segment keeps ids; one without a document looks alike either way."""
 
 
 def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | None]:
@@ -340,54 +318,20 @@ def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | N
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    size = _size(path)
-    if not size:
-        nothing: dict[str, Any] = {"since": None, "until": None, "size_bytes": 0, "bad_tags": 0}
-        counts: dict[str, Any] = {name: {} for name in _COUNTS}
-        return {"name": path.name, "n_written": 0, "n_kept": 0, **nothing, **counts}, [], None
-    found = log_summary(path)
-    with reading(path) as database:
-        latest = database.execute(
-            "SELECT substr(documents, 1, 3), typeof(documents) FROM segments "
-            "ORDER BY first DESC LIMIT ?",
-            (_LOOKED_AT,),
-        ).fetchall()
+    found, size, latest = LogSummary(), 0, None
+    if path.exists() and path.stat().st_size:
+        found = log_summary(path)
+        beside = path.with_name(f"{path.name}-wal")
+        size = sum(file.stat().st_size for file in (path, beside) if file.exists())
+        with reading(path) as database:
+            latest = database.execute(_DOCUMENT_IDS).fetchone()
     about = {
         "name": path.name,
-        "n_written": found.n_written,
-        "n_kept": found.n_kept,
-        "since": found.since,
-        "until": found.until,
         "size_bytes": size,
-        "bad_tags": found.bad_tags,
-        **{name: dict(getattr(found, name)) for name in _COUNTS},
+        **{name: getattr(found, name) for name in _TOLD},
     }
     label_sets = sorted(map(dict, found.labels), key=json.dumps)[:_MOST_LABEL_SETS]
-    return about, label_sets, _document_ids(latest)
-
-
-def _size(path: Path) -> int:
-    """Return bytes of a log and of the files beside it, 0 where there is no log."""
-    total = 0
-    for suffix in ("", "-wal"):
-        try:
-            total += path.with_name(path.name + suffix).stat().st_size
-        except FileNotFoundError:
-            if not suffix:
-                return 0
-    return total
-
-
-def _document_ids(latest: list[tuple[object, str]]) -> str | None:
-    """Return how the newest segments keep ids; None where they say nothing of it."""
-    for start, kind in latest:
-        if kind == "null":
-            return "none"
-        if kind == "blob":
-            return "hashed"
-        if start != "[]":  # no document in it, which either way looks like this
-            return "plain"
-    return None
+    return about, label_sets, latest and latest[0]
 
 
 # The data of every view, in plain values; knows nothing of HTTP.
@@ -443,7 +387,7 @@ class DashboardSource:
         """That of the monitor, 0.95 without one."""
         return _LEVEL if self.follower is None else self.follower.settings["confidence_level"]
 
-    def overview(self, _: Parameters) -> dict[str, Any]:
+    def overview(self, _: Nothing) -> dict[str, Any]:
         """Return the state of log, follower and monitor."""
         snapshots = self.snapshots()
         follower = self.follower
@@ -457,10 +401,10 @@ class DashboardSource:
                 "by": "source" if follower is None else follower.settings["by"],
                 "baseline": snapshots[0].baseline if snapshots else "",
                 "confidence_level": self.confidence_level,
-                "snapshots": [finite(snapshot.to_dict()) for snapshot in snapshots],
+                "snapshots": snapshots,
             },
             "alarms_active": sum(g.alarm for snapshot in snapshots for g in snapshot.groups),
-            "shifts": [finite(alarm.to_dict()) for alarm in self._shifts(snapshots)],
+            "shifts": self._shifts(snapshots),
             "label_sets": label_sets,
             "text_recorded": False,
             "document_ids": document_ids,
@@ -503,7 +447,7 @@ class DashboardSource:
             "dropped": dict(dropped),
         }
 
-    def series(self, parameters: Parameters) -> dict[str, Any]:
+    def series(self, part: OverTime) -> dict[str, Any]:
         """Return shares of groups over time.
 
         The share of a step is that of all its rank weights (or first ranks). The 20 groups with
@@ -514,18 +458,26 @@ class DashboardSource:
         ParameterError
             If the step is too short for the time, or the labels have no counts.
         """
-        since, until = parameters.times()
-        by: Literal["source", "style"] = parameters.choice("by", ("source", "style"))
-        measure: Measure = parameters.choice("measure", ("exposure", "first"))
-        step = parameters.choice("step", ("auto", *NAMED))
-        labels = parameters.labels()
+        by, measure = part.by, part.measure
         extent = rollup_extent(self.log)
-        seconds = chosen_step(step, extent, since=since, until=until) if extent else WIDTHS[0]
-        read = partial(read_rollups, self.log, since=since, until=until, labels=labels, by=by)
+        seconds = WIDTHS[0]
+        if extent:
+            seconds = chosen_step(part.step, extent, since=part.since, until=part.until)
+
+        def read(step: int) -> Rollups:
+            return read_rollups(
+                self.log,
+                since=part.since,
+                until=part.until,
+                labels=part.labels or None,
+                by=by,
+                step=step,
+            )
+
         try:
-            rollups = read(step=seconds)
-            if step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
-                rollups = read(step=longer)
+            rollups = read(seconds)
+            if part.step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
+                rollups = read(longer)
                 seconds = longer
         except NotCountedError as error:
             raise ParameterError(str(error)) from None
@@ -534,7 +486,7 @@ class DashboardSource:
         )
         total = weights.sum(axis=1, keepdims=True)
         share = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
-        wanted = (labels or {}).items()
+        wanted = part.labels.items()
         chosen = [
             (snapshot, {g.group: g for g in snapshot.groups if g.measure == measure})
             for snapshot in self.snapshots()
@@ -552,66 +504,55 @@ class DashboardSource:
             "by": by,
             "measure": measure,
             "step_seconds": seconds,
-            "starts": rollups.starts.tolist(),
-            "groups": list(groups),
-            "share": finite_list(share.T),
-            "lower": finite_list(np.clip(share.T - halves, 0, 1)),
-            "upper": finite_list(np.clip(share.T + halves, 0, 1)),
-            "retrievals": rollups.retrievals.tolist(),
-            "empty": rollups.empty.tolist(),
-            "documents": documents.T.tolist(),
+            "starts": rollups.starts,
+            "groups": groups,
+            "share": share.T,
+            "lower": np.clip(share.T - halves, 0, 1),
+            "upper": np.clip(share.T + halves, 0, 1),
+            "retrievals": rollups.retrievals,
+            "empty": rollups.empty,
+            "documents": documents.T,
             "confidence_level": self.confidence_level,
             "baseline": alike or None,
         }
 
-    def alarms(self, parameters: Parameters) -> dict[str, Any]:
+    def alarms(self, latest: Latest) -> dict[str, Any]:
         """Return the latest alarms, newest first."""
-        limit = parameters.whole("limit", low=1, high=1_000) or 100
         alarms = () if self.follower is None else self.follower.monitor.alarms
-        return {
-            "alarms": [finite(alarm.to_dict()) for alarm in alarms[::-1][:limit]],
-            "n": len(alarms),
-        }
+        return {"alarms": alarms[::-1][: latest.limit], "n": len(alarms)}
 
-    def retrievals(self, parameters: Parameters) -> dict[str, Any]:
+    def retrievals(self, wanted: Newest) -> dict[str, Any]:
         """Return one page; ``next`` is the ``before`` of the following one, None after the last.
 
         The work of a page is bounded: where few retrievals match, a page may be short or empty
         and ``next`` goes on.
         """
-        since, until = parameters.times()
-        style = parameters.choice("by", ("source", "style")) == "style"
-        group = parameters.text("group")
-        first = parameters.choice("first", ("0", "1")) == "1"
-        labels = parameters.labels() or {}
-        before = parameters.whole("before", low=0, high=10**15 - 1)
-        limit = parameters.whole("limit", low=1, high=200) or 50
+        since = -math.inf if wanted.since is None else wanted.since
+        until = math.inf if wanted.until is None else wanted.until
         found: list[dict[str, Any]] = []
         scanned = documents = 0
 
         def matching(part: EventColumns) -> npt.NDArray[np.bool_]:
-            keep = part.having(labels)
-            keep &= part.times >= (-math.inf if since is None else since)
-            keep &= part.times < (math.inf if until is None else until)
-            if group is not None and keep.any():
-                of_group = np.array([(tag[style] or "") == group for tag in part.tags])
-                hits = of_group[part.tag_codes]
-                if first:  # that document has to stand at rank 1
+            keep = part.having(wanted.labels) & (part.times >= since) & (part.times < until)
+            if wanted.group is not None and keep.any():
+                tags = [tag[wanted.by == "style"] or "" for tag in part.tags]
+                hits = np.array([tag == wanted.group for tag in tags])[part.tag_codes]
+                if wanted.first:  # that document has to stand at rank 1
                     hits &= part.ranks == 1
                 keep &= np.bincount(part.rows[hits], minlength=len(part)) > 0
             return keep
 
-        with closing(iter_newest(self.log, before=before, until=until)) as parts:
+        with closing(iter_newest(self.log, before=wanted.before, until=wanted.until)) as parts:
             for n_parts, (start, part) in enumerate(parts, 1):
                 if part is None:
                     continue
                 for row in np.flatnonzero(matching(part))[::-1].tolist():
                     size = int(part.offsets[row + 1] - part.offsets[row])
-                    if len(found) == limit or (found and documents + size > _MOST_DOCUMENTS):
+                    if len(found) == wanted.limit or (found and documents + size > _MOST_DOCUMENTS):
                         return {"retrievals": found, "next": found[-1]["number"]}
                     documents += size
                     found.append(_plain(part, row))
-                if since is not None and len(part) and part.times[0] < since:
+                if len(part) and part.times[0] < since:
                     break
                 scanned += len(part)
                 if scanned >= _MOST_SCANNED or n_parts >= _MOST_PARTS:

@@ -82,13 +82,13 @@ class LogSummary:
         What instrumentations said, such as a framework outside the tested versions.
     """
 
-    n_written: int
-    n_kept: int
-    since: float | None
-    until: float | None
-    dropped: Mapping[str, int]
-    labels: tuple[Mapping[str, str], ...]
-    tags: tuple[tuple[str | None, str | None], ...]
+    n_written: int = 0
+    n_kept: int = 0
+    since: float | None = None
+    until: float | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    labels: tuple[Mapping[str, str], ...] = ()
+    tags: tuple[tuple[str | None, str | None], ...] = ()
     overflowed: Mapping[str, int] = field(default_factory=dict)
     event_labels: Mapping[str, int] = field(default_factory=dict)
     bad_tags: int = 0
