@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, Histogram, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
+from rag_sourcebias.core.errors import InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.data import (
     BoundedPerplexity,
@@ -324,13 +324,15 @@ def decompose_gap(
 
     Raises
     ------
-    DataError
-        If columns differ in length or a number is not finite.
     InsufficientDataError
-        With fewer than 10 · (factors + 1) queries, or factors that are constant or collinear.
+        Without factors, with fewer than 10 · (factors + 1) queries, or with factors that are
+        constant or collinear.
     """
     if not factors:
-        raise DataError("0 factors; expected at least 1")
+        raise InsufficientDataError(
+            "the versions of every relevant pair are the same in all that was measured, so there "
+            "is no difference to explain a gap"
+        )
     n_queries, needed = len(np.unique(queries)), 10 * (len(factors) + 1)
     if n_queries < needed:
         raise InsufficientDataError(

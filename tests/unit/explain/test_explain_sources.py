@@ -224,6 +224,24 @@ def test_factors_that_do_not_vary_are_left_out() -> None:
     assert found.texts.log_length_ratio.method.code is InferCode.ALIKE
 
 
+def test_identical_copies_have_nothing_to_explain() -> None:
+    dataset = explained_dataset()
+    texts = dataset.corpus.texts
+    same = tuple(
+        texts[row - 1] if doc_id.endswith(LLM) else texts[row]
+        for row, doc_id in enumerate(dataset.corpus.doc_ids)
+    )
+    dataset = replace(dataset, corpus=Corpus(texts=same, tags=dataset.corpus.tags))
+    report = explain_sources(dataset, encoder=LikingEncoder(), config=CONFIG)
+    assert report.sources[0].decomposition is None
+    (why,) = [note for note in report.sources[0].notes if "score gap" in note]
+    assert why == (
+        "the score gap is not decomposed: the versions of every relevant pair are the same in all "
+        "that was measured, so there is no difference to explain a gap"
+    )
+    assert "beyond doubt" in str(report.page().first.answer)
+
+
 def test_a_report_survives_json(report, tmp_path) -> None:
     text = json.dumps(report.to_dict(), allow_nan=False)
     again = ExplainReport.from_dict(json.loads(text))
