@@ -53,6 +53,15 @@ _JUDGE = {
     "calibration": "of a calibration, shares of grades and the slope are left",
 }
 EVERYTHING = "everything"
+#: Commands as they are said today, by what they were called when numbers were stored.
+RENAMED = {
+    "judge: judge audit audited.csv --output anchors.json --json JSON": (
+        "judge: judge audit audited.csv --json JSON"
+    ),
+    "judge: judge audit moved.csv --against anchors.json --json JSON": (
+        "judge: judge audit moved.csv --against audited.csv"
+    ),
+}
 _FORM = dict.fromkeys(
     (
         *("means.interval.lower", "means.interval.upper"),
@@ -176,8 +185,8 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "judge": (
         ("judge", "audit", "--sample", "--json", "JSON"),
-        ("judge", "audit", "audited.csv", "--output", "anchors.json", "--json", "JSON"),
-        ("judge", "audit", "moved.csv", "--against", "anchors.json", "--json", "JSON"),
+        ("judge", "audit", "audited.csv", "--json", "JSON"),
+        ("judge", "audit", "moved.csv", "--against", "audited.csv"),
     ),
     "check-pairs": (
         ("check-pairs", "--sample", "--encoder", ENCODER, "--report", "REPORT"),
@@ -448,7 +457,8 @@ def compared(old: dict[str, Any], new: dict[str, Any], only: list[str]) -> int:
         for part, ends in CHANGED.items():
             if part in command:
                 changed |= ends
-        lost = missing(value, new[command], changed) if command in new else ["everything"]
+        today = RENAMED.get(command, command)
+        lost = missing(value, new[today], changed) if today in new else ["everything"]
         total = sum(1 for _ in floats(value, changed))
         print(f"{'lost' if lost else 'same'} {len(lost)} of {total}: {command}")
         ends = Counter(".".join(place.split()[0].split(".")[-3:]) for place in lost)

@@ -164,7 +164,6 @@ _parity = _named("debias.parity:read_parity")
 _projection = _named("retrieval.projection:read_projection")
 _read_detector = _named("tagging.detector.fit:load_detector")
 _history = _named("neural.training_data:read_history")
-_anchors = _named("judged.judge_audit:read_anchor_set")
 _rules = _named("tagging.rules:read_rules")
 _manifest = _named("pairs.rewrites:read_manifest")
 
@@ -346,14 +345,6 @@ def _write_history(folder: Path) -> None:
         settings={"loss": "mnr"}, points=points,
     )  # fmt: skip
     write_history(history, folder)
-
-
-def _write_anchors(folder: Path) -> None:
-    from rag_sourcebias.intake.judged import read_judged_items
-    from rag_sourcebias.judged.judge_audit import build_anchor_set, write_anchor_set
-
-    _csv("items.csv", [{"id": i, "human": i % 2, "judge": i / 30} for i in range(30)])(folder)
-    write_anchor_set(build_anchor_set(read_judged_items(folder / "items.csv")), folder / "a.json")
 
 
 # tagging and rewriting
@@ -726,7 +717,6 @@ READERS: tuple[Reader, ...] = (
     Reader("detector: arrays, hash fits", "detector/model.npz", _write_detector, _detector_arrays,
            slow=True),
     Reader("training history", "training_history.json", _write_history, _history()),
-    Reader("anchor set", "a.json", _write_anchors, _anchors("a.json")),
     Reader("tag rules", "rules.yaml", _text("rules.yaml", RULES), _rules("rules.yaml")),
     Reader("tag store: sqlite", "tags.sqlite", _p(_write_store, "tags.sqlite"),
            _p(_store, "tags.sqlite")),

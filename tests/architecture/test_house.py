@@ -29,7 +29,7 @@ NODES = {
     "explain": 9767,
     "infer": 21471,
     "intake": 23834,
-    "judged": 30083,
+    "judged": 29495,
     "llm": 4069,
     "measure": 7123,
     "monitor": 33904,

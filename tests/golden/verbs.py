@@ -74,9 +74,9 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("annotate", "sheets"),
     ),
     "judge": (
-        ("judge", "audit", "audited.csv", "--output", "anchors.json"),
-        ("judge", "audit", "audited.csv", "--against", "anchors.json"),
-        ("judge", "audit", "moved.csv", "--against", "anchors.json"),
+        ("judge", "audit", "audited.csv"),
+        ("judge", "audit", "audited.csv", "--against", "audited.csv"),
+        ("judge", "audit", "moved.csv", "--against", "audited.csv"),
     ),
     "monitor": (
         ("monitor", "replay", "log.db", "--baseline", "shares:human=0.5,llm:x=0.5"),

@@ -11,18 +11,16 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import typer
-from rich.table import Column
-from rich.table import Table as ScreenTable
 
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
-from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.answers import read_ungraded_answers
 from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.documents import read_queries, read_tags
-from rag_sourcebias.intake.files import read_lines, sound, write_atomic
+from rag_sourcebias.intake.files import read_lines, sound
 from rag_sourcebias.intake.judged import (
     JUDGED_SAMPLE_LICENSE,
     join_judged,
@@ -43,11 +41,7 @@ from rag_sourcebias.judged.data import (
 from rag_sourcebias.judged.judge_audit import (
     BiasColumns,
     audit_judge,
-    build_anchor_set,
     check_drift,
-    read_anchor_set,
-    require_stable,
-    write_anchor_set,
 )
 from rag_sourcebias.judged.judges import (
     CORRECTNESS,
@@ -86,14 +80,12 @@ from rag_sourcebias.judged.writing import (
 from rag_sourcebias.llm.ask import CompletionCache, Prices
 from rag_sourcebias.llm.cost import MeteredCompleter, estimate
 from rag_sourcebias.neural.named import completer_of
-from rag_sourcebias.report.render import print_report, write_report_json
+from rag_sourcebias.report.render import print_report
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import (
     deliver,
     err,
-    json_text,
     out,
-    print_json,
     say,
     say_written,
     stages,
@@ -118,97 +110,123 @@ _COLUMNS, _OUTPUT = "Columns (found by their usual names)", "Output"
 _MODEL, _ASKING, _COST = "Model", "How to ask", "Cost"
 _PAIRS, _DRIFT = "Documents of rankings", "Then and now"
 
-Gain = Annotated[
-    str,
-    typer.Option(
-        help="exponential (2^r − 1) or linear (r), for DCG and NDCG.", rich_help_panel=_RANKINGS
-    ),
-]
-MinGrade = Annotated[
-    int, typer.Option(min=1, help="Lowest relevant grade.", rich_help_panel=_RANKINGS)
-]
-Grades = Annotated[
-    int | None,
-    typer.Option(
-        "--grades",
-        min=2,
-        help="Number of grades, where --labels holds votes or grades and may lack the highest.",
-        rich_help_panel=_RANKINGS,
-    ),
-]
-IdColumns = Annotated[
-    list[str] | None,
-    typer.Option("--id", help="Id; repeatable (query, document).", rich_help_panel=_COLUMNS),
-]
-HumanColumn = Annotated[
-    str | None, typer.Option("--human", help="Human label.", rich_help_panel=_COLUMNS)
-]
-HumanColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--human",
-        help="Human label; repeatable: the mean of several people counts.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-JudgeColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        help="Judge value; repeatable: several judges, or votes of one, are combined.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-GroupColumn = Annotated[
-    str | None,
-    typer.Option("--group", help="What is compared: system, source.", rich_help_panel=_COLUMNS),
-]
-ClusterColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        help="Items that depend on each other: the question, where several systems answer it. "
-        "A column query_id is taken for it; none: items are independent.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_STATISTICS)]
-Seed = Annotated[int, typer.Option(rich_help_panel=_STATISTICS)]
 JsonFile = Annotated[
     str | None,
     typer.Option(
         "--json", help="Write the report as JSON; - is standard output.", rich_help_panel=_OUTPUT
     ),
 ]
-Queries = Annotated[
-    Path | None,
-    typer.Option(
-        help="Queries: id and text, as JSON lines (BEIR), TSV, CSV or Parquet.",
-        rich_help_panel=_DATA,
-    ),
-]
-Documents = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Documents: id and text, likewise, or a BEIR folder; repeatable.",
-        rich_help_panel=_DATA,
-    ),
-]
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Columns named on the command line."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """Columns that say which item a row is, and which rows belong together."""
 
-    id: IdColumns = None
-    human: HumanColumns = None
-    judge: JudgeColumns = None
-    group: GroupColumn = None
-    cluster: ClusterColumn = None
+    id: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Id; repeatable (query, document).", rich_help_panel=_COLUMNS),
+    ] = None
+    group: Annotated[
+        str | None,
+        typer.Option("--group", help="What is compared: system, source.", rich_help_panel=_COLUMNS),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            help="Items that depend on each other: the question, where several systems answer it. "
+            "A column query_id is taken for it; none: items are independent.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
 
-    def given(self) -> list[str]:
-        """Return the options that were used."""
-        return [f"--{name}" for name in self.__slots__ if getattr(self, name)]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns(Factors):
+    """Columns of a table of judged items."""
+
+    human: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--human",
+            help="Human label; repeatable: the mean of several people counts.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--judge",
+            help="Judge value; repeatable: several judges, or votes of one, are combined.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What a grade of a document is worth."""
+
+    gain: Annotated[
+        str,
+        typer.Option(
+            help="exponential (2^r − 1) or linear (r), for DCG and NDCG.", rich_help_panel=_RANKINGS
+        ),
+    ] = "exponential"
+    min_grade: Annotated[
+        int, typer.Option(min=1, help="Lowest relevant grade.", rich_help_panel=_RANKINGS)
+    ] = 1
+    grades: Annotated[
+        int | None,
+        typer.Option(
+            "--grades",
+            min=2,
+            help="Number of grades, where --labels holds votes or grades and may lack the highest.",
+            rich_help_panel=_RANKINGS,
+        ),
+    ] = None
+
+
+PairTexts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFiles:
+    """Files with the texts of queries and documents."""
+
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Queries: id and text, as JSON lines (BEIR), TSV, CSV or Parquet.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
+    documents: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Documents: id and text, likewise, or a BEIR folder; repeatable.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
+
+    def read(self) -> PairTexts:
+        """Read queries and documents.
+
+        Raises
+        ------
+        DataError
+            If one of them is missing, or a document stands in two files.
+        """
+        if self.queries is None or not self.documents:
+            raise DataError("give --queries and --documents (id and text each), or --sample")
+        texts: dict[str, str] = {}
+        for path in self.documents:
+            found = read_texts(path)
+            twice = next((doc_id for doc_id in found if doc_id in texts), None)
+            if twice is not None:
+                raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
+            texts.update(found)
+        return {query.query_id: query.text for query in read_queries(self.queries)}, texts
 
 
 METHODS = ("regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap", "crc")
@@ -307,7 +325,7 @@ class ItemOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankingOptions:
+class RankingOptions(Scale):
     """Rankings with human and judge labels of their documents."""
 
     run: Annotated[
@@ -360,9 +378,6 @@ class RankingOptions:
         str,
         typer.Option(help="Source that the others are compared with.", rich_help_panel=_RANKINGS),
     ] = "human"
-    gain: Gain = "exponential"
-    min_grade: MinGrade = 1
-    grades: Grades = None
     manifest: Annotated[
         Path | None,
         typer.Option(
@@ -402,7 +417,19 @@ class RankingOptions:
         )
 
 
-def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) -> None:
+#: What each way to hand items over makes use of; options of statistics and output always do.
+_WITH_ITEMS = ("--measure", "--bounds", "--worst-case")
+_WITH_TABLE = ("--id", "--human", "--group", "--cluster", *_WITH_ITEMS)
+_USES = {
+    "--sample": _WITH_ITEMS,
+    "--ragas": ("--metric", "--human-file", *_WITH_TABLE),
+    "--judge-file": ("--human-file", "--judge", *_WITH_TABLE),
+    "--human-file": ("--judge-file", "--judge", *_WITH_TABLE),
+    "--file": ("--judge", *_WITH_TABLE),
+}
+
+
+def check_input(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) -> None:
     """Refuse none and several inputs, one that lacks a part, and options that would do nothing.
 
     Raises
@@ -417,33 +444,42 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) 
             "give one input: a file of items, --human-file with --judge-file, --ragas, --sample, "
             "or --run with --qrels and --labels"
         )
+    given = [name for kind in (ItemOptions, Columns, RankingOptions) for name in used(ctx, kind)]
     if rankings.given:
-        _check_ranking(rankings, columns, items)
-        return
+        uses = [name for name in used(ctx, RankingOptions) if name != "--manifest"]
+        if rankings.tags:
+            uses += ["--id", "--group"]
+        _check_ranking(rankings)
+    else:
+        way = next(name for name in _USES if name in given)
+        uses = [way, *_USES[way]]
     if pair and (items.human_file is None or items.judge_file is None):
         lacking = "--human-file" if items.human_file is None else "--judge-file"
         raise DataError(f"{lacking} missing: two files are joined by id, or give one file")
+    refuse_useless(name for name in given if name not in uses)
     measures = rankings.measure or []
-    useless = [
-        *(columns.given() if items.sample else ()),
-        *["--tags"] * bool(rankings.tags),
-        *["--grades"] * bool(rankings.grades),
-    ]
-    _refuse(
-        (
-            items.metric and items.ragas is None,
-            "--metric is a column of a --ragas result; a file's column is --judge",
-        ),
-        (
-            items.ragas is not None and columns.judge,
-            "--judge is a column of a file; of a --ragas result it is --metric",
-        ),
-        (
-            len(measures) > 1,
-            f"items have one value; --measure names it once, not {', '.join(measures)}",
-        ),
-        (useless, f"{', '.join(useless)}: no use with this input; leave it out"),
-    )
+    if len(measures) > 1 and not rankings.given:
+        raise DataError(f"items have one value; --measure names it once, not {', '.join(measures)}")
+
+
+def refuse_useless(options: Iterable[str]) -> None:
+    """Refuse options that would do nothing with what was given."""
+    useless = ", ".join(options)
+    if useless:
+        raise DataError(f"{useless}: no use with this input; leave it out")
+
+
+def _check_ranking(rankings: RankingOptions) -> None:
+    missing = [f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)]
+    if missing:
+        raise DataError(
+            f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
+            "(by the judge)"
+        )
+    judges = rankings.labels or []
+    twice = next((path for path in judges if judges.count(path) > 1), None)
+    if twice:
+        raise DataError(f"--labels {twice} is given twice; give each judge once")
 
 
 def _inputs(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) -> str:
@@ -456,36 +492,9 @@ def _inputs(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) ->
         }
         named = shlex.join(str(part) for pair in files.items() for part in pair)
         return f"{named} {typed(ctx, 'gain', 'min_grade', 'grades')}".rstrip()
-    return typed(ctx, "file", "sample", *Columns.__slots__) if items.file or items.sample else ""
-
-
-def _refuse(*rules: tuple[object, str]) -> None:
-    for broken, message in rules:
-        if broken:
-            raise DataError(message)
-
-
-def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOptions) -> None:
-    missing = [f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)]
-    judges = rankings.labels or []
-    of_tags = ("--id", "--group") if rankings.tags and len(columns.id or ()) < 2 else ()
-    useless = [name for name in columns.given() if name not in of_tags]
-    twice = next((path for path in judges if judges.count(path) > 1), None)
-    _refuse(
-        (
-            missing,
-            f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
-            "(by the judge)",
-        ),
-        (rankings.manifest, "--manifest goes with a filled sheet of documents, as FILE"),
-        (twice, f"--labels {twice} is given twice; give each judge once"),
-        (
-            items.bounds is not None or items.worst_case,
-            "--bounds and --worst-case are for items; for rankings see --failures of "
-            "rag-sourcebias judge grade",
-        ),
-        (useless, f"{', '.join(useless)}: no use with rankings; leave it out"),
-    )
+    if not (items.file or items.sample):
+        return ""
+    return typed(ctx, "file", "sample", "id", "human", "judge", "group", "cluster")
 
 
 # ``interval``: a confidence interval for a judged evaluation.
@@ -560,8 +569,8 @@ def interval(
             rich_help_panel=_STATISTICS,
         ),
     ] = "",
-    confidence_level: ConfidenceLevel = 0.95,
-    seed: Seed = 0,
+    confidence_level: common.ConfidenceLevel = 0.95,
+    seed: common.Seed = 0,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -614,7 +623,7 @@ def interval(
     ):
         _of_sheet(sheet, rankings, target=target, confidence_level=confidence_level, json=json)
         return
-    check_input(items, rankings, columns)
+    check_input(ctx, items, rankings)
     with stages() as progress:
         progress.begin("reading")
         if rankings.given:
@@ -631,36 +640,14 @@ def interval(
                 on_stage=progress.begin,
             )
     found = replace(found, inputs=_inputs(ctx, items, rankings))
-    if json not in (None, "-"):
-        write_report_json(found, json)
-        say_written("json", json)
-    show = (
-        partial(print_json, found.to_dict()) if json == "-" else partial(print_report, found, out)
-    )
-    if report is None and json is not None:
+    show: Callable[[], object] = partial(write_json, json, found.to_dict())
+    if json != "-":
         show()
-    else:
-        deliver(found, report, show=show, texts=texts, table=table)
+        show = partial(print_report, found, out)
+    deliver(found, report, show=show, texts=texts, table=table)
 
 
 # What a judge is asked about: pairs of rankings, or answers of a file.
-
-
-PairTexts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
-
-
-def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> PairTexts:
-    """Read queries and documents."""
-    if queries is None or not documents:
-        raise DataError("give --queries and --documents (id and text each), or --sample")
-    texts: dict[str, str] = {}
-    for path in documents:
-        found = read_texts(path)
-        twice = next((doc_id for doc_id in found if doc_id in texts), None)
-        if twice is not None:
-            raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
-        texts.update(found)
-    return {query.query_id: query.text for query in read_queries(queries)}, texts
 
 
 def pair_items(
@@ -901,29 +888,22 @@ def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -
 
 def summarise(judgments: Judgments) -> None:
     """Print how many items ended how, and what to know before using the rest."""
-    counts, usage = judgments.counts(), judgments.usage
-    table = ScreenTable(
-        "status",
-        Column("items", justify="right"),
-        "",
-        title=f"{len(judgments):,} items",
-        title_justify="left",
-    )
-    for status, n in counts.items():
-        table.add_row(status, f"{n:,}", _MEANING[status])
-    out.print(table)
+    usage = judgments.usage
+    for status, n in judgments.counts().items():
+        line = f"{n:,} {status}: {_MEANING[status]}"
+        if status != "ok":
+            i = judgments.status.index(status)
+            name = f"{judgments.query_ids[i]} {judgments.doc_ids[i]}".strip()
+            line += f", first {name}: {judgments.reasons[i]}"
+        say(line)
     line = (
-        f"{usage.requests:,} requests ({usage.from_cache:,} from the cache, {usage.retries:,} "
-        f"retries), {usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written"
+        f"{len(judgments):,} items, {usage.requests:,} requests ({usage.from_cache:,} from the "
+        f"cache, {usage.retries:,} retries), {usage.prompt_tokens:,} tokens read, "
+        f"{usage.completion_tokens:,} written"
     )
     if judgments.cost is not None:
         line += f", {judgments.cost:.4f} {judgments.currency}"
-    out.print(line, highlight=False)
-    for status, n in counts.items():
-        if status != "ok":
-            i = judgments.status.index(status)
-            name = f"{judgments.query_ids[i]} {judgments.doc_ids[i]}"
-            say(f"Warning: {n} {status}, first {name}: {judgments.reasons[i]}")
+    say(line)
     if not judgments.ok.all():
         say(
             "Warning: items without a judgment are rarely missing at random: interval counts them, "
@@ -935,7 +915,7 @@ def summarise(judgments: Judgments) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class Answers(Factors):
     """Columns of a file of answers."""
 
     question: Annotated[
@@ -950,14 +930,13 @@ class Answers:
     answer: Annotated[
         str | None, typer.Option("--answer", help="Answer.", rich_help_panel=_COLUMNS)
     ] = None
-    id: IdColumns = None
-    human: HumanColumn = None
-    group: GroupColumn = None
-    cluster: ClusterColumn = None
+    human: Annotated[
+        str | None, typer.Option("--human", help="Human label.", rich_help_panel=_COLUMNS)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rankings:
+class Rankings(TextFiles):
     """Pairs of a query and a document."""
 
     run: Annotated[
@@ -977,8 +956,6 @@ class Rankings:
             rich_help_panel=_PAIRS,
         ),
     ] = None
-    queries: Queries = None
-    documents: Documents = None
     failures: Annotated[
         str,
         typer.Option(
@@ -991,8 +968,7 @@ class Rankings:
     def items(self, sample: bool) -> list[JudgeItem]:
         """Return the pairs to judge."""
         if not sample:
-            texts = texts_of_files(self.queries, self.documents)
-            return pair_items(texts, runs=self.run or (), depth=self.depth, qrels=self.qrels)
+            return pair_items(self.read(), runs=self.run or (), depth=self.depth, qrels=self.qrels)
         if self.queries or self.documents:
             raise DataError("--sample brings its own queries and documents; leave the others out")
         data = load_sample()
@@ -1072,9 +1048,7 @@ def grade(
             "give what is to be graded: a file of answers, --sample, or --run with --queries and "
             "--documents"
         )
-    useless = used(ctx, Answers if ranked else Rankings)
-    if useless:
-        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    refuse_useless(used(ctx, Answers if ranked else Rankings))
     left = choice("failures", rankings.failures, _FAILURES)
     target = output or Path("labels.tsv" if ranked else "judged.csv")
     table_ending(target)
@@ -1156,18 +1130,12 @@ def audit(
         str | None,
         typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
     ] = None,
-    confidence_level: ConfidenceLevel = 0.95,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Write the labelled items as anchors, for --against later."
-        ),
-    ] = None,
+    confidence_level: common.ConfidenceLevel = 0.95,
     against: Annotated[
         Path | None,
         typer.Option(
-            help="Anchors that --output wrote, which FILE judges again: tells whether the judge "
-            "still judges as it did.",
+            help="An earlier file of labelled items, which FILE judges again: tells whether the "
+            "judge still judges as it did.",
             rich_help_panel=_DRIFT,
         ),
     ] = None,
@@ -1192,60 +1160,37 @@ def audit(
 
         rag-sourcebias judge audit --sample
 
-        rag-sourcebias judge audit judged.csv --output anchors.json
+        rag-sourcebias judge audit judged.csv --group system
 
-        rag-sourcebias judge audit judged-again.csv --against anchors.json
+        rag-sourcebias judge audit judged-again.csv --against judged.csv
     """
-    require_writable_file("output", output)
-    require_writable_file("json", None if json in (None, "-") else Path(json))
+    require_writable_file("json", json)
     if sample == (file is not None):
         raise DataError("give one file of judged items, or --sample")
+    if margin is not None and against is None:
+        raise DataError("--margin goes with --against")
     with judged_sample_file() if file is None else nullcontext(file) as path:
         if against is not None:
-            if judge_name or length or swapped or output:
+            if judge_name or length or swapped:
                 raise DataError("--against compares judge values only: leave the other columns out")
-            _drift(against, path, columns, margin=margin, level=confidence_level)
-            return
-        if margin is not None:
-            raise DataError("--margin goes with --against")
+            found = check_drift(
+                read_judged_items(against, **asdict(columns)),
+                read_judged_items(path, require_human=False, **asdict(columns)),
+                margin=margin,
+                confidence_level=confidence_level,
+            )
+            if not write_json(json, found.to_dict()):
+                say(str(found))
+            raise typer.Exit(0 if found.stable else 1)
         items, lengths, again = read_audited_items(
             path, length=length, swapped=swapped, **asdict(columns)
         )
     bias = BiasColumns(judge_name=judge_name, length=lengths, swapped=again)
     if judge_name is not None and items.groups is None:
         raise DataError("--judge-name is held against groups; name their column with --group")
-    found = audit_judge(items, bias=bias, confidence_level=confidence_level)
-    if json not in (None, "-"):
-        write_atomic(json, json_text(found.to_dict()))
-    if output is not None:
-        write_anchor_set(build_anchor_set(items, settings={"file": path.name}), output)
-        say_written("anchors", output)
-    if json == "-":
-        print_json(found.to_dict())
-    else:
-        say("\n".join((*map(str, items.notes), str(found))))
-
-
-def _drift(
-    anchors: Path,
-    file: Path,
-    columns: Columns,
-    *,
-    margin: float | None,
-    level: float,
-) -> None:
-    """Tell whether a judge still judges as it did."""
-    kept = read_anchor_set(anchors)
-    items = read_judged_items(file, require_human=False, **asdict(columns))
-    values = dict(zip(items.ids, items.judge.tolist(), strict=True))
-    check = check_drift(kept, values, margin=margin, confidence_level=level)
-    say(str(check))
-    try:
-        require_stable(check)
-    except CalibrationError as error:
-        tell(str(error))
-        raise typer.Exit(1) from None
-    out.print("stable: the calibration still holds", highlight=False)
+    audited = audit_judge(items, bias=bias, confidence_level=confidence_level)
+    if not write_json(json, audited.to_dict()):
+        say("\n".join((*map(str, items.notes), str(audited))))
 
 
 # The judged documents of a run, of which people label a sample.
@@ -1328,7 +1273,7 @@ _TARGETS = ("population", "pool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolOptions:
+class PoolOptions(Scale):
     """A run with the judge's labels of its documents."""
 
     run: Annotated[Path | None, typer.Option(help="TREC run.", rich_help_panel=_RANKINGS)] = None
@@ -1345,9 +1290,6 @@ class PoolOptions:
         Path | None,
         typer.Option(help="Human judgments there are already.", rich_help_panel=_RANKINGS),
     ] = None
-    gain: Gain = "exponential"
-    min_grade: MinGrade = 1
-    grades: Grades = None
 
     def pool(self) -> Pool:
         """Join the run with the labels."""
@@ -1394,8 +1336,7 @@ def labels(
     ] = None,
     columns: Columns,
     ranked: PoolOptions,
-    queries: Queries = None,
-    documents: Documents = None,
+    files: TextFiles,
     show_doc_ids: Annotated[
         bool,
         typer.Option(
@@ -1406,8 +1347,8 @@ def labels(
     target: Annotated[
         str, typer.Option(help="population (items like these) or pool (these).")
     ] = "population",
-    confidence_level: ConfidenceLevel = 0.95,
-    seed: Seed = 0,
+    confidence_level: common.ConfidenceLevel = 0.95,
+    seed: common.Seed = 0,
 ) -> None:
     """Plan how many human labels are needed, or draw them as a blind sheet.
 
@@ -1435,28 +1376,25 @@ def labels(
         raise DataError("give a file of items, --sample, or --run with --labels")
     if output is not None and (budget is None or half_width is not None):
         raise DataError("--output draws a sheet: say how many with -n, and leave --half-width out")
-    useless = used(ctx, Columns if ranked.run else PoolOptions)
-    if useless:
-        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    refuse_useless(used(ctx, Columns if ranked.run else PoolOptions))
     if ranked.run is None:
         with judged_sample_file() if file is None else nullcontext(file) as path:
             if output is not None:
                 _item_sheet(path, output, cast("int", budget), columns, seed)
-                files = shlex.join(["--human-file", str(output), "--judge-file", str(path)])
+                named = shlex.join(["--human-file", str(output), "--judge-file", str(path)])
                 again = typed(ctx, "id", "judge", "group", "cluster")
-                tell(f"then: rag-sourcebias interval {files} {again}".rstrip())
+                tell(f"then: rag-sourcebias interval {named} {again}".rstrip())
             else:
                 _plan_items(
                     path, half_width, budget, columns=columns, aim=aim, level=confidence_level
                 )
         return
     if output is not None:
-        texts = texts_of_files(queries, documents)
         _pool_sheet(
             ranked,
             output,
             cast("int", budget),
-            texts=texts,
+            texts=files.read(),
             show_doc_ids=show_doc_ids,
             seed=seed,
         )

@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, SettingError, check_level, require_at_least
@@ -530,56 +527,26 @@ class JudgedResults(Stored):
         )
 
 
-# Fixed items by which drift of a judge is seen.
+# Whether a judge still judges as it did.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnchorSet(Stored):
-    """Items with the human value, the judge value at calibration, and the calibration.
-
-    Parameters
-    ----------
-    ids : tuple of str
-        Unique.
-    human, judge : float64 arrays of shape (n,)
-        Finite.
-    slope, intercept : float
-        ĉ(f) = intercept + slope · f, whose mean error on the anchors was 0.
-    settings : mapping of str to str
-        What identifies the judge.
-    """
-
-    ids: tuple[str, ...]
-    human: npt.NDArray[np.float64]
-    judge: npt.NDArray[np.float64]
-    slope: float
-    intercept: float
-    settings: Mapping[str, str]
-
-    def __post_init__(self) -> None:
-        n = len(self.ids)
-        if len(set(self.ids)) < n:
-            raise DataError("an anchor id occurs twice; keep one")
-        for name in ("human", "judge"):
-            values = getattr(self, name)
-            if values.shape != (n,) or not np.isfinite(values).all():
-                raise DataError(f"{name} values of the {n} anchors must be {n} finite numbers")
+MOST_MISSING = 0.1  # of the items judged again: with more, drift cannot be ruled out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftCheck(Stored):
-    """What became of a judge on its anchors.
+    """What became of a judge on items that it judged before.
 
     Parameters
     ----------
     n, n_missing : int
-        Anchors with and without a new judge value.
+        Items with and without a new judge value.
     share_changed : float
-        Share of anchors whose judge value changed.
+        Share of items whose judge value changed.
     shift : Interval
         Mean change of the judge value, now − then.
     error_shift : Interval
-        Change of E[y − ĉ(f)], the mean error of the calibrated judge.
+        Change of E[y − ĉ(f)], the mean error of the judge as calibrated then.
     error_now : float
         Mean of y − ĉ(f) with the new values.
     correlation_then, correlation_now : float
@@ -587,7 +554,7 @@ class DriftCheck(Stored):
     margin : float or None
     stable : bool
         Whether E[y − ĉ(f)] stayed within the margin (or, without one, is not seen to have moved)
-        and the judge answered on at least 90 % of the anchors.
+        and the judge answered on at least 90 % of the items.
     """
 
     n: int
@@ -601,12 +568,32 @@ class DriftCheck(Stored):
     margin: float | None
     stable: bool
 
+    @property
+    def verdict(self) -> str:
+        """Return whether the old calibration still holds, and why not."""
+        if self.stable:
+            return "stable: the calibration still holds"
+        n = self.n + self.n_missing
+        if self.n_missing > MOST_MISSING * n:
+            return (
+                f"the judge failed on {self.n_missing} of {n} items, more than "
+                f"{MOST_MISSING:.0%}: drift cannot be ruled out; judge them again"
+            )
+        allowed = "0"
+        if self.margin is not None:
+            allowed = f"the margin ± {self.margin:g}"
+        return (
+            f"the judge has drifted: its mean error after calibration moved by "
+            f"{self.error_shift.estimate:.4g} on {self.n} items, not within {allowed}; no "
+            "interval is given on the old calibration: label a new sample and calibrate again"
+        )
+
     def __str__(self) -> str:
         return (
-            f"{self.n} anchors judged again, {self.n_missing} without a value, "
+            f"{self.n} items judged again, {self.n_missing} without a value, "
             f"{self.share_changed:.0%} changed\n"
             f"change of the judge value {self.shift}\n"
             f"change of the mean error after calibration {self.error_shift}\n"
             f"correlation with people {self.correlation_then:.2f} then, {self.correlation_now:.2f} "
-            "now"
+            f"now\n{self.verdict}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
@@ -35,11 +35,9 @@ from rag_sourcebias.infer.means import (
     t_quantile,
 )
 from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation
-from rag_sourcebias.intake.files import PathLike
-from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.judged.data import (
+    MOST_MISSING,
     Agreement,
-    AnchorSet,
     BiasDifference,
     DriftCheck,
     GradeCalibration,
@@ -880,176 +878,89 @@ def _audit(items: JudgedItems, clusters: IntArray, *, level: float) -> JudgeAudi
     )
 
 
-# Anchors whose human value is known, and drift of a judge against them.
+# Drift of a judge on items whose human label is known.
+# A judge behind an API changes without notice. Items that people labelled are judged again before
+# every use; where the calibrated judge ĉ(f) no longer has the mean error it had, intervals built on
+# the old calibration are refused.
 
 
-# The fixed anchor items that a judge is asked again.
-
-
-FEWEST_ANCHORS = 20
-_KIND = "set of anchors"
-_SCHEMA_VERSION = 1
-
-
-def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None = None) -> AnchorSet:
-    """Freeze the labelled and judged items with the calibration of the judge on them.
-
-    Parameters
-    ----------
-    items : JudgedItems
-        Items without a human label or a judge value are left out.
-    settings : mapping of str to str or None
-        What identifies the judge: model, prompt hash, temperature.
-
-    Raises
-    ------
-    InsufficientDataError
-        With fewer than 20 anchors.
-    CalibrationError
-        If the judge gives all of them the same value.
-    """
-    rows = np.flatnonzero(items.labeled & items.judged)
-    if len(rows) < FEWEST_ANCHORS:
-        raise InsufficientDataError(
-            f"{len(rows)} labelled and judged item(s) are too few for an anchor set; at least "
-            f"{FEWEST_ANCHORS} are needed",
-            n=len(rows),
-            n_needed=FEWEST_ANCHORS,
-        )
-    y, f = items.human[rows], items.judge[rows]
-    if is_constant(f):
-        raise CalibrationError(
-            f"the judge gives all {len(f)} anchors the value {f[0]:g}; a constant judge cannot be "
-            "calibrated"
-        )
-    slope = float(np.cov(f, y, ddof=0)[0, 1] / np.var(f))
-    return AnchorSet(
-        ids=tuple(items.ids[i] for i in rows),
-        human=y,
-        judge=f,
-        slope=slope,
-        intercept=float(y.mean() - slope * f.mean()),
-        settings=dict(settings or {}),
-    )
-
-
-def write_anchor_set(anchors: AnchorSet, path: PathLike) -> None:
-    """Write an anchor set as JSON."""
-    write_fitted(anchors, path, kind=_KIND, version=_SCHEMA_VERSION)
-
-
-def read_anchor_set(path: PathLike) -> AnchorSet:
-    """Read what :func:`write_anchor_set` wrote.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, is not JSON, or is not an anchor set.
-    UnsupportedVersionError
-        If it was written with another schema.
-    """
-    return read_fitted(AnchorSet, path, kind=_KIND, version=_SCHEMA_VERSION)
-
-
-# Drift of a judge against a fixed anchor set.
-# A judge behind an API changes without notice. Items whose human label is known are judged again
-# before every use; where the calibrated judge ĉ(f) no longer has the mean error it had, intervals
-# built on the old calibration are refused.
-
-
-_MOST_MISSING = 0.1
+_FEWEST_AGAIN = 20
 
 
 def check_drift(
-    anchors: AnchorSet,
-    new_values: Mapping[str, float],
+    before: JudgedItems,
+    now: JudgedItems,
     *,
     confidence_level: float = 0.95,
     margin: float | None = None,
 ) -> DriftCheck:
-    """Compare the judge's values on the anchors with those at calibration.
+    """Compare a judge's values on labelled items with those it gave them before.
 
     Paired: the mean change of the judge value, and of the mean error E[y − ĉ(f)] of the calibrated
     judge ĉ(f) = intercept + slope · f, which was 0 at calibration.
 
     Parameters
     ----------
-    anchors : AnchorSet
-    new_values : mapping of id to float
-        NaN, or an id left out, where the judge failed.
+    before : JudgedItems
+        Those with a label and a judge value are compared.
+    now : JudgedItems
+        The same items, judged again; their labels are not looked at. NaN, or an id left out, is
+        one on which the judge failed.
     margin : float or None
         Change of E[y − ĉ(f)], on the human scale, that would still be acceptable. With it the
         judge is stable only if the whole interval lies within ± margin (equivalence); without, if
         the interval holds 0.
-
-    Returns
-    -------
-    DriftCheck
 
     Raises
     ------
     DataError
         If the margin is not above 0.
     InsufficientDataError
-        If fewer than 20 anchors have a new value.
+        If fewer than 20 items have both values, or a new one.
+    CalibrationError
+        If the judge gave all of them the same value.
     """
     check_level(confidence_level)
     if margin is not None and not margin > 0:
         raise DataError(f"margin {margin!r} must be above 0")
-    new = np.array([new_values.get(name, np.nan) for name in anchors.ids])
+    rows = np.flatnonzero(before.labeled & before.judged)
+    value_of = dict(zip(now.ids, now.judge.tolist(), strict=True))
+    new = np.array([value_of.get(before.ids[i], np.nan) for i in rows])
     known = np.flatnonzero(~np.isnan(new))
-    n, n_missing = len(known), int(np.isnan(new).sum())
-    if n < FEWEST_ANCHORS:
+    if len(known) < _FEWEST_AGAIN:
         raise InsufficientDataError(
-            f"{n} of {len(new)} anchors have a new judge value; at least {FEWEST_ANCHORS} are "
-            "needed to tell drift",
-            n=n,
-            n_needed=FEWEST_ANCHORS,
+            f"{len(known)} of {len(rows)} labelled and judged items have a new judge value; at "
+            f"least {_FEWEST_AGAIN} are needed to tell drift",
+            n=len(known),
+            n_needed=_FEWEST_AGAIN,
         )
-    y, old, now = anchors.human[known], anchors.judge[known], new[known]
-    change, span = now - old, float(max(old.max(), now.max()) - min(old.min(), now.min()))
+    human, judge = before.human[rows], before.judge[rows]
+    if is_constant(judge):
+        raise CalibrationError(
+            f"the judge gave all {len(judge)} items the value {judge[0]:g}; a constant judge "
+            "cannot be calibrated"
+        )
+    slope = float(np.cov(judge, human, ddof=0)[0, 1] / np.var(judge))
+    intercept = float(human.mean() - slope * judge.mean())
+    y, old, again = human[known], judge[known], new[known]
+    change, span = again - old, float(np.ptp(np.concatenate((old, again))))
     shift = _mean(change, span, confidence_level)
-    moved = _mean(-anchors.slope * change, span * abs(anchors.slope), confidence_level)
+    moved = _mean(-slope * change, span * abs(slope), confidence_level)
     stable = not moved.excludes(0)
     if margin is not None:
         stable = -margin <= moved.lower and moved.upper <= margin
-    if n_missing > _MOST_MISSING * len(new):
-        stable = False
-    calibrated = anchors.intercept + anchors.slope * now
+    n_missing = len(new) - len(known)
     return DriftCheck(
-        n=n,
+        n=len(known),
         n_missing=n_missing,
         share_changed=float(np.mean(np.abs(change) > 1e-9)),
         shift=shift,
         error_shift=moved,
-        error_now=float((y - calibrated).mean()),
+        error_now=float((y - intercept - slope * again).mean()),
         correlation_then=judge_correlation(y, old),
-        correlation_now=judge_correlation(y, now),
+        correlation_now=judge_correlation(y, again),
         margin=margin,
-        stable=stable,
-    )
-
-
-def require_stable(check: DriftCheck) -> None:
-    """Refuse to go on with a calibration the judge has moved away from.
-
-    Raises
-    ------
-    CalibrationError
-        With the numbers, if the check did not find the judge stable.
-    """
-    if check.stable:
-        return
-    if check.n_missing > _MOST_MISSING * (check.n + check.n_missing):
-        raise CalibrationError(
-            f"the judge failed on {check.n_missing} of {check.n + check.n_missing} anchors, more "
-            f"than {_MOST_MISSING:.0%}: drift cannot be ruled out; judge them again"
-        )
-    allowed = "0" if check.margin is None else f"the margin ± {check.margin:g}"
-    raise CalibrationError(
-        f"the judge has drifted: its mean error after calibration moved by "
-        f"{check.error_shift.estimate:.4g} on {check.n} anchors, not within {allowed}; no "
-        "interval is given on the old calibration: label a new sample and calibrate again"
+        stable=stable and n_missing <= MOST_MISSING * len(new),
     )
 
 
