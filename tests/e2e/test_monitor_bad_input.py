@@ -166,7 +166,7 @@ def test_shares_are_those_of_all_retrievals_however_queries_repeat() -> None:
     query = rng.choice(2_000, n, p=weights / weights.sum())
     chance = np.where(np.arange(2_000) < 25, 0.6, 0.45)
     rows = (rng.random((2_000, 10)) < chance[:, None])[query]
-    monitor = SkewMonitor(baseline=ReferenceWindow(500), labels=(), groups=("human",))
+    monitor = SkewMonitor(baseline=ReferenceWindow(500), labels=())
     for i, row in enumerate(rows):
         ranked = RankedList(query_id=f"{query[i]:016x}", doc_ids=("",) * 10)
         tags = tuple(HUMAN if one else LLM for one in row)

@@ -39,7 +39,6 @@ def traffic(
 
     monitor = SkewMonitor(
         baseline=CorpusShare(store()) if known else ReferenceWindow(1_000),
-        groups=("human", "llm:a"),
         labels=(),
         store=store,
         clock=lambda: now[0],

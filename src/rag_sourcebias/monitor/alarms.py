@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
 from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.monitor.cusum import LEARN, SlotCusum
 from rag_sourcebias.monitor.data import (
+    MEASURES,
     OTHER,
     Alarm,
+    GroupCount,
     GroupShare,
     MonitorSnapshot,
     Move,
@@ -20,7 +24,7 @@ from rag_sourcebias.monitor.data import (
     WatchState,
 )
 from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, largest_part
-from rag_sourcebias.monitor.settings import CorpusShare, ReferenceWindow
+from rag_sourcebias.monitor.settings import ReferenceWindow
 
 _WHAT = {"exposure": "exposure", "first": "first ranks"}
 
@@ -36,77 +40,64 @@ def _words(watch: LabelWatch) -> str:
     return "the share of the first two weeks, which are not over yet"
 
 
-class _Shares:
-    """Shares, intervals, baselines and alarms of every column of a set of labels."""
-
-    def __init__(self, watch: LabelWatch) -> None:
-        totals = watch.totals
-        n = max(totals.n, 1)
-        self.mean = totals.total / n
-        # Until half-days say more, documents of a retrieval are taken to be all alike.
-        self.deviation = np.sqrt(self.mean * (1 - self.mean))
-        self.baseline, self.baseline_error = np.full((2, len(self.mean)), np.nan)
-        self.statistic, self.alarm = np.zeros((2, len(self.mean)))
-        cusum = watch.cusum
-        if cusum is not None and totals.n:
-            n = self._of_half_days(watch, cusum)
-        reach = normal_quantile(0.5 + watch.settings.confidence_level / 2)
-        self.lower = np.maximum(self.mean - reach * self.deviation / np.sqrt(n), 0.0)
-        self.upper = np.minimum(self.mean + reach * self.deviation / np.sqrt(n), 1.0)
-        self.baseline_reach = reach * self.baseline_error
-
-    def _of_half_days(self, watch: LabelWatch, cusum: SlotCusum) -> int:
-        """Take what half-days say; return over how many retrievals."""
-        columns = watch.columns
-        extra = watch.known_levels
-        if (level := cusum.since_change()) is not None:
-            self.mean[columns] = np.clip(level + extra, 0, 1)
-        deviation = np.sqrt(cusum.variance)
-        known = cusum.learnt & (deviation > 0)
-        self.deviation[columns[known]] = deviation[known]
-        usual, error = cusum.usual_now()
-        told = cusum.learnt | cusum.known
-        self.baseline[columns[told]] = np.clip(usual + extra, 0, 1)[told]
-        self.baseline_error[columns[told]] = error[told]
-        self.statistic[columns] = cusum.statistic
-        self.alarm[columns] = cusum.away
-        return watch.totals.n if cusum.n_level is None else cusum.n_level
+def _ends(level: float, reach: float) -> tuple[float, float]:
+    return max(level - reach, 0.0), min(level + reach, 1.0)
 
 
-def snapshot_of(
-    watch: LabelWatch, labels: Mapping[str, str], dropped: Mapping[str, int]
-) -> MonitorSnapshot:
-    """Return what is known of a set of labels at this moment.
+def snapshot_of(watch: LabelWatch, labels: Mapping[str, str], **counted: Any) -> MonitorSnapshot:  # noqa: ANN401
+    """Return what is known of a set of labels at this moment, with what a monitor counted.
 
     Groups are those seen, and those with a baseline. One without documents has share 0.
     """
-    settings, totals, width = watch.settings, watch.totals, watch.groups.width
-    found = _Shares(watch)
-    shares = []
-    named = settings.baseline.shares if isinstance(settings.baseline, CorpusShare) else {}
-    for column in range(len(totals.total)):
-        group, measure = watch.name_of(column)
-        wanted = group in named or group in (settings.groups or ())
-        if not (wanted or totals.documents[column % width]):
-            continue
-        baseline, reach = float(found.baseline[column]), float(found.baseline_reach[column])
-        tested = not np.isnan(baseline)
-        past = tested and reach > 0
-        share = GroupShare(
-            group=group,
-            measure=settings.measures[measure],
-            share=float(found.mean[column]) if totals.n else float("nan"),
-            lower=float(found.lower[column]) if totals.n else float("nan"),
-            upper=float(found.upper[column]) if totals.n else float("nan"),
-            baseline=baseline if tested else None,
-            statistic=float(found.statistic[column]),
-            alarm=bool(found.alarm[column]),
-            baseline_lower=max(baseline - reach, 0.0) if past else None,
-            baseline_upper=min(baseline + reach, 1.0) if past else None,
-            spread=float(found.deviation[column]) if tested else None,
-        )
-        shares.append((measure, group, share))
-    columns = {name: i for i, name in enumerate(watch.groups.names)}
+    settings, totals, cusum = watch.settings, watch.totals, watch.cusum
+    n = totals.n
+    level = totals.total / n if n else np.full(len(totals.total), np.nan)
+    # Until half-days say more, documents of a retrieval are taken to be all alike.
+    spread = np.sqrt(level * (1 - level))
+    baseline, past = np.full((2, len(level)), np.nan)
+    statistic, away = np.zeros((2, len(level)))
+    if cusum is not None and n:
+        columns = watch.columns
+        if (since := cusum.since_change()) is not None:
+            level[columns] = np.clip(since + watch.known_levels, 0, 1)
+            n = cusum.n_level or n
+        deviation = np.sqrt(cusum.variance)
+        learnt = cusum.learnt & (deviation > 0)
+        spread[columns[learnt]] = deviation[learnt]
+        usual, error = cusum.usual_now()
+        told = cusum.learnt | cusum.known
+        baseline[columns[told]] = np.clip(usual + watch.known_levels, 0, 1)[told]
+        past[columns[told]] = error[told]
+        statistic[columns] = cusum.statistic
+        away[columns] = cusum.away
+    rows = np.stack([level, spread, baseline, past, statistic, away], axis=1).tolist()
+    width = watch.groups.width
+    reach = normal_quantile(0.5 + settings.confidence_level / 2)
+    names = [*watch.groups.names, OTHER]
+    seen = {names[i] for i in np.flatnonzero(totals.documents[[*range(len(names) - 1), -1]])}
+    named = settings.told_apart or ()
+    groups = []
+    for number, measure in enumerate(MEASURES):
+        for group in sorted(seen | set(named)):
+            share, deviation, usual, error, told, apart = rows[number * width + watch.groups[group]]
+            lower, upper = _ends(share, reach * deviation / math.sqrt(max(n, 1)))
+            tested = not math.isnan(usual)
+            usual_ends = _ends(usual, reach * error) if error > 0 else (None, None)
+            groups.append(
+                GroupShare(
+                    group=group,
+                    measure=measure,
+                    share=share,
+                    lower=lower,
+                    upper=upper,
+                    baseline=usual if tested else None,
+                    statistic=told,
+                    alarm=apart > 0,
+                    baseline_lower=usual_ends[0],
+                    baseline_upper=usual_ends[1],
+                    spread=deviation if tested else None,
+                )
+            )
     return MonitorSnapshot(
         labels=dict(labels),
         by=settings.by,
@@ -114,18 +105,25 @@ def snapshot_of(
         n_documents=totals.n_documents,
         n_empty=totals.n_empty,
         n_observations=totals.n,
-        groups=tuple(share for _, _, share in sorted(shares, key=lambda one: one[:2])),
+        groups=tuple(groups),
         baseline=_words(watch),
-        dropped=dict(dropped),
-        counts=totals.by_rank(watch.groups.names),
-        corrected=_corrected(watch, [share for _, _, share in shares]),
-        watch=_watch_state(watch.cusum),
+        counts=tuple(
+            GroupCount(
+                group=name,
+                documents=int(totals.documents[watch.groups[name]]),
+                ranks=tuple(totals.ranks[watch.groups[name]].tolist()),
+            )
+            for name in sorted(seen)
+        ),
+        corrected=_corrected(watch, groups),
+        watch=_watch_state(cusum),
         odd=dict(watch.odd),
         unseen=tuple(
             name
-            for name, share in named.items()
-            if share and totals.n and not totals.documents[columns.get(name, -1)]
+            for name in named
+            if totals.n and name not in seen and watch.corpus_share[watch.groups[name]]
         ),
+        **counted,
     )
 
 
@@ -160,49 +158,49 @@ _MOST_MOVES = 10
 def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
     """Return an alarm for people and sinks."""
     change = found.change
-    settings = watch.settings
-    reach = normal_quantile(0.5 + settings.confidence_level / 2)
-    extra = watch.known_levels
-    before, now = (np.clip(extra + level, 0, 1).tolist() for level in (change.before, change.now))
-    order = watch.ordered(change)
-    names = {i: watch.name_of(int(watch.columns[i])) for i in order}
-    lead = order[0]
-    group, measure = names[lead]
-    error, error_before = (
-        reach * float(errors[lead]) for errors in (change.error, change.error_before)
+    reach = normal_quantile(0.5 + watch.settings.confidence_level / 2)
+    before, now = (
+        np.clip(watch.known_levels + level, 0, 1).tolist() for level in (change.before, change.now)
     )
+    moves = []
+    for column in watch.ordered(change):
+        group, measure = watch.name_of(int(watch.columns[column]))
+        moves.append(
+            Move(
+                group=group,
+                measure=MEASURES[measure],
+                baseline=before[column],
+                share=now[column],
+            )
+        )
+    lead = watch.ordered(change)[0]
     rule = watch.came_or_went(change, lead) or change.kind
     if watch.is_untagged(change) and rule != "resolved":
         rule = "untagged"
     elif largest_part(found.parts) == "index":
         rule = "composition"
+    lower, upper = _ends(now[lead], reach * float(change.error[lead]))
+    error = reach * float(change.error_before[lead])
+    ends = _ends(before[lead], error) if error else (None, None)
     made = Alarm(
         rule=rule,
         labels=dict(labels),
-        by=settings.by,
-        group=group,
-        measure=settings.measures[measure],
+        by=watch.settings.by,
+        group=moves[0].group,
+        measure=moves[0].measure,
         n=found.n,
         share=now[lead],
-        lower=max(now[lead] - error, 0.0),
-        upper=min(now[lead] + error, 1.0),
+        lower=lower,
+        upper=upper,
         baseline=before[lead],
         statistic=change.statistic,
         at=change.at,
         message="",
-        baseline_lower=max(before[lead] - error_before, 0.0) if error_before else None,
-        baseline_upper=min(before[lead] + error_before, 1.0) if error_before else None,
+        baseline_lower=ends[0],
+        baseline_upper=ends[1],
         since=change.since,
         n_since=change.n,
-        moves=tuple(
-            Move(
-                group=names[i][0],
-                measure=settings.measures[names[i][1]],
-                baseline=before[i],
-                share=now[i],
-            )
-            for i in order[:_MOST_MOVES]
-        ),
+        moves=tuple(moves[:_MOST_MOVES]),
         parts=found.parts,
         next_step=_next_step(rule, found.parts),
     )

@@ -221,9 +221,7 @@ def _tag_errors(text: str) -> TagErrors:
                 f"{text} holds tags of {len(others)} sources other than human; write the rates of "
                 "one as --tag-errors llm:gpt-4o=0.9,0.95"
             )
-        return TagErrors.of_detector(
-            require_informative(sheet), baseline="human", other=others.pop()
-        )
+        return TagErrors.of_detector(require_informative(sheet), other=others.pop())
     other, equals, rates = text.rpartition("=")
     try:
         sensitivity, specificity = (float(part) for part in rates.split(","))
@@ -234,9 +232,7 @@ def _tag_errors(text: str) -> TagErrors:
             f"--tag-errors {text!r}: write the detected source with sensitivity and specificity, "
             "as llm:gpt-4o=0.9,0.95"
         )
-    return TagErrors.of_rates(
-        sensitivity=sensitivity, specificity=specificity, baseline="human", other=other
-    )
+    return TagErrors(other=other, sensitivity=sensitivity, specificity=specificity)
 
 
 def read_labels(pairs: Sequence[str] | None) -> dict[str, str] | None:

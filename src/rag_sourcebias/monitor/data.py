@@ -1,20 +1,17 @@
-"""What a monitor lost: noted while locks are held, told to the log when they are not."""
+"""What a monitor of retrieval skew knows at one moment, and what it alarms about."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent
-
-# What a monitor of retrieval skew knows at one moment, and what it alarms about.
-
+from rag_sourcebias.observe.events import RetrievalEvent
 
 Waiting = tuple[RetrievalEvent, float | None]
 """An event, and its Unix time where that is known."""
 Measure = Literal["exposure", "first"]
+MEASURES: tuple[Measure, ...] = ("exposure", "first")
 RANK_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100)
 """Upper ends of the buckets of ranks that are counted."""
 
@@ -331,52 +328,3 @@ class LabelCaps:
             if not giving_way:
                 return self.last, tuple(name for name, value in key if value != OTHER)
             replaced.append(giving_way.pop(0))
-
-
-# What a monitor lost: noted while locks are held, told to the log when they are not.
-
-
-class Losses:
-    """Counts by reason, handed on to a ``DroppedEvents`` later.
-
-    Counting there may log a line, and a log handler may ask the monitor for a snapshot: that
-    must not happen inside the monitor's locks.
-
-    Parameters
-    ----------
-    dropped : DroppedEvents
-    """
-
-    def __init__(self, dropped: DroppedEvents) -> None:
-        self._dropped = dropped
-        self._counts: dict[str, int] = {}
-        self.renew()
-
-    def renew(self) -> None:
-        """Forget what was not told yet, and take a new lock."""
-        self._untold: dict[str, tuple[int, BaseException | None]] = {}
-        self._lock = threading.Lock()
-
-    def note(self, reason: str, *, n: int = 1, error: BaseException | None = None) -> None:
-        """Count lost events without logging anything."""
-        with self._lock:
-            before, first = self._untold.get(reason, (0, None))
-            self._untold[reason] = (before + n, first or error)
-            self._counts[reason] = self._counts.get(reason, 0) + n
-
-    def tell(self) -> None:
-        """Log what was noted; to be called outside of all locks."""
-        with self._lock:
-            untold = self._untold
-            self._untold = {}
-        for reason, (n, error) in untold.items():
-            self._dropped.add(reason, n=n, error=error)
-
-    @property
-    def by_reason(self) -> dict[str, int]:
-        """Events lost for each reason; what was noted is counted before it is told."""
-        found = dict(self._dropped.by_reason)
-        with self._lock:
-            for reason, n in self._counts.items():
-                found[reason] = max(n, found.get(reason, 0))
-        return found

@@ -13,19 +13,24 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.measure.relevance import attention_weights
 from rag_sourcebias.monitor.cusum import HALF_DAY, Change, SlotCusum
-from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount, ShiftPart
+from rag_sourcebias.monitor.data import MEASURES, OTHER, RANK_LIMITS, ShiftPart
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
+    GroupCodes,
     PoolShare,
     ReferenceWindow,
     SkewSettings,
 )
 from rag_sourcebias.monitor.split import split_shift
 from rag_sourcebias.monitor.state import restore
-from rag_sourcebias.observe.observers import ExposureCounts, GroupExposure
 
 # Many retrievals at once: share of the ranks of each group, and whose document came first.
+
+
+MOST_DOCUMENTS = 1_000  # of a retrieval that are counted, from rank 1
+_ATTENTION = attention_weights("dcg", MOST_DOCUMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,10 +41,8 @@ class ExposureRows:
     ----------
     documents : int64 array of shape (n, width)
         Documents shown.
-    weights : float64 array of shape (n, width)
-        Sum of the weights of their ranks.
     share : float64 array of shape (n, width)
-        ``weights`` over their sum; 0 where nothing was retrieved.
+        Weights of their ranks over those of all; 0 where nothing was retrieved.
     first : float64 array of shape (n, width)
         1 for the group of the document at rank 1.
     pool : float64 array of shape (n, width)
@@ -51,7 +54,6 @@ class ExposureRows:
     """
 
     documents: IntArray
-    weights: FloatArray
     share: FloatArray
     first: FloatArray
     pool: FloatArray
@@ -64,7 +66,6 @@ def exposure_rows(
     lengths: Sequence[int] | IntArray,
     *,
     width: int,
-    attention: FloatArray,
     shown: int | None = None,
 ) -> ExposureRows:
     """Count a batch of retrievals; a row does not depend on the others.
@@ -74,10 +75,8 @@ def exposure_rows(
     codes : sequence of int
         Column of each document, retrieval after retrieval, best document first.
     lengths : sequence of int
-        Documents of each retrieval.
+        Documents of each retrieval, at most a thousand.
     width : int
-    attention : float64 array
-        Weight of each rank, for at least the longest retrieval; not 0 at rank 1.
     shown : int or None
         Documents that are shown; None for all. Further ones are in the pool only.
     """
@@ -85,33 +84,28 @@ def exposure_rows(
     length = np.asarray(lengths, np.int64)
     n = len(length)
     row = np.repeat(np.arange(n), length)
-    start = np.concatenate([[0], np.cumsum(length)])[:-1]
-    rank = np.arange(len(column)) - start[row]  # from 0
+    rank = np.arange(len(column)) - (np.cumsum(length) - length)[row]  # from 0
     cell = row * width + column
 
     def table(keep: npt.NDArray[np.bool_], weight: FloatArray | None = None) -> npt.NDArray[Any]:
-        found = np.bincount(
-            cell[keep], None if weight is None else weight[keep], minlength=n * width
-        )
-        return np.asarray(found.reshape(n, width))
+        weights = None if weight is None else weight[keep]
+        return np.bincount(cell[keep], weights, minlength=n * width).reshape(n, width)
 
-    visible = rank < (len(column) if shown is None else shown)
-    weights = table(visible, attention[rank])
     n_shown = length if shown is None else np.minimum(length, shown)
-    whole = np.concatenate([[1.0], np.cumsum(attention)])[n_shown]
-    pool = table(np.ones(len(cell), np.bool_)) / np.maximum(length, 1)[:, None]
+    visible = rank < n_shown[row]
+    whole = np.concatenate([[1.0], np.cumsum(_ATTENTION)])[n_shown]
+    share = table(visible, _ATTENTION[rank]) / whole[:, None]
     limits = len(RANK_LIMITS)
     bucket = np.searchsorted(RANK_LIMITS, rank[visible] + 1)  # the last: beyond all limits
     places = column[visible] * (limits + 1) + bucket
     ranks = np.bincount(places, minlength=width * (limits + 1)).reshape(width, limits + 1)
     return ExposureRows(
         documents=table(visible),
-        weights=weights,
-        share=np.minimum(weights / whole[:, None], 1.0),  # rounding may leave [0, 1]
+        share=np.minimum(share, 1.0),  # rounding may leave [0, 1]
         first=table(rank == 0).astype(np.float64),
-        pool=pool,
+        pool=table(rank >= 0) / np.maximum(length, 1)[:, None],
         shown=n_shown,
-        ranks=np.asarray(ranks[:, :limits].cumsum(axis=1)),
+        ranks=ranks[:, :limits].cumsum(axis=1),
     )
 
 
@@ -125,26 +119,24 @@ class LabelTotals:
     ----------
     width : int
         Columns of groups.
-    values : int
-        Columns of observations: groups × measures.
 
     Attributes
     ----------
     n_retrievals, n_documents, n_empty, n : int
         ``n`` is the number of observations.
-    total, null : float64 arrays of shape (values,)
+    total, null : float64 arrays of shape (len(MEASURES) * width,)
         Sums of observations, and of the baselines that came with them.
+    documents : int64 array of shape (width,)
     ranks : int64 array of shape (width, len(RANK_LIMITS))
         Documents at ranks up to each limit.
     """
 
-    def __init__(self, *, width: int, values: int) -> None:
+    def __init__(self, width: int) -> None:
         self.n_retrievals = self.n_documents = self.n_empty = self.n = 0
-        self.total: FloatArray = np.zeros(values)
-        self.null: FloatArray = np.zeros(values)
+        self.total: FloatArray
+        self.null: FloatArray
+        self.total, self.null = np.zeros((2, len(MEASURES) * width))
         self.documents: IntArray = np.zeros(width, np.int64)
-        self.first: IntArray = np.zeros(width, np.int64)
-        self.weights: FloatArray = np.zeros(width)
         self.ranks: IntArray = np.zeros((width, len(RANK_LIMITS)), np.int64)
 
     def count(self, rows: ExposureRows) -> None:
@@ -153,50 +145,18 @@ class LabelTotals:
         self.n_documents += int(rows.shown.sum())
         self.n_empty += int((rows.shown == 0).sum())
         self.documents = self.documents + rows.documents.sum(axis=0)
-        self.first = self.first + rows.first.sum(axis=0).astype(np.int64)
-        self.weights = running(self.weights, rows.weights)[-1].copy()
         self.ranks = self.ranks + rows.ranks
 
-    def observe(self, values: FloatArray, null: FloatArray | None) -> None:
+    def observe(self, values: FloatArray, null: FloatArray) -> None:
         """Add observations, shape (n, values), with their baselines."""
         self.n += len(values)
-        self.total = running(self.total, values)[-1].copy()
-        if null is not None:
-            self.null = running(self.null, null)[-1].copy()
-
-    def counts(self, names: Sequence[str]) -> ExposureCounts:
-        """Return the counts in the form that an ``ExposureObserver`` gives."""
-        return ExposureCounts(
-            n_retrievals=self.n_retrievals,
-            n_empty=self.n_empty,
-            groups={
-                name: GroupExposure(
-                    documents=int(self.documents[i]),
-                    first=int(self.first[i]),
-                    exposure=float(self.weights[i]),
-                )
-                for name, i in self._seen(names)
-            },
-        )
-
-    def by_rank(self, names: Sequence[str]) -> tuple[GroupCount, ...]:
-        """Return documents of each group seen, and how many at which ranks."""
-        return tuple(
-            GroupCount(
-                group=name, documents=int(self.documents[i]), ranks=tuple(self.ranks[i].tolist())
-            )
-            for name, i in self._seen(names)
-        )
-
-    def _seen(self, names: Sequence[str]) -> list[tuple[str, int]]:
-        """Return groups that had documents with their columns, in alphabetical order."""
-        columns = dict(zip(names, range(len(names)), strict=True)) | {OTHER: len(self.weights) - 1}
-        return [(name, i) for name, i in sorted(columns.items()) if self.documents[i]]
+        self.total = _added(self.total, values)
+        self.null = _added(self.null, null)
 
 
-def running(start: FloatArray, rows: FloatArray) -> FloatArray:
+def _added(start: FloatArray, rows: FloatArray) -> FloatArray:
     """Sums one by one, so that a batch gives bit for bit what single additions do."""
-    return np.asarray(np.cumsum(np.concatenate([start[None], rows]), axis=0))
+    return np.asarray(np.concatenate([start[None], rows]).cumsum(axis=0)[-1])
 
 
 # One set of labels: retrievals in, observations tested, alarms out.
@@ -288,9 +248,9 @@ class LabelWatch:
     def __init__(self, settings: SkewSettings, index: Composition | None = None) -> None:
         self.settings = settings
         self.index: Composition = [] if index is None else index
-        self.groups = settings.new_groups()
-        values = self.groups.width * len(settings.measures)
-        self.totals = LabelTotals(width=self.groups.width, values=values)
+        self.groups = GroupCodes(settings.told_apart)
+        width = self.groups.width
+        self.totals = LabelTotals(width)
         self.columns = settings.tested(self.groups)
         self.topics: dict[str, int] = {}
         self.odd: Counter[str] = Counter()
@@ -300,7 +260,7 @@ class LabelWatch:
         if baseline is not None:
             self.cusum = SlotCusum(
                 settings.known(self.groups, self.columns),
-                beside=MOST_TOPICS * (1 + self.groups.width) if settings.topics else 0,
+                beside=MOST_TOPICS * (1 + width) if settings.topics else 0,
                 learn=baseline.n if isinstance(baseline, ReferenceWindow) else 0,
             )
 
@@ -310,35 +270,29 @@ class LabelWatch:
         """Take retrievals, at least one, in order; ``begun`` is called when a change shows."""
         at = np.asarray(batch.at, np.float64)
         self._note_order(batch, at)
-        rows = exposure_rows(
-            batch.codes,
-            batch.lengths,
-            width=self.groups.width,
-            attention=self.settings.attention,
-            shown=self.settings.shown,
-        )
-        self.totals.count(rows)
-        parts = {"exposure": rows.share, "first": rows.first}
-        values = np.concatenate([parts[name] for name in self.settings.measures], axis=1)
-        null: FloatArray | None = None
-        if isinstance(self.settings.baseline, PoolShare):
-            null = np.tile(rows.pool, (1, len(self.settings.measures)))
+        width = self.groups.width
+        rows = exposure_rows(batch.codes, batch.lengths, width=width, shown=self.settings.shown)
         kept = np.flatnonzero(rows.shown)
-        values, null, at = values[kept], None if null is None else null[kept], at[kept]
-        keys = [batch.keys[i] for i in kept.tolist()]
+        values = np.concatenate([rows.share, rows.first], axis=1)[kept]
+        null = self.corpus_share + np.zeros_like(values)
+        pool = isinstance(self.settings.baseline, PoolShare)  # each retrieval has its own
+        if pool:
+            null = np.tile(rows.pool[kept], len(MEASURES))
         before = self.totals.n
-        seen = self.totals.documents - rows.documents.sum(axis=0)
+        came = self.totals.documents + rows.documents[kept].cumsum(axis=0) > 0
+        self.totals.count(rows)
         self.totals.observe(values, null)
-        if self.cusum is None or not len(at):
+        if self.cusum is None or not len(kept):
             return []
-        came = rows.documents[kept].cumsum(axis=0) + seen > 0
-        watched = self._watched(values, null, came)
+        watched = (values - null)[:, self.columns]
+        if not pool:  # a group that never came may be named wrongly: it is told, and is no alarm
+            watched *= came[:, self.columns % width]
         if self.settings.topics:
-            topics = [self._topic(batch.topics[i]) for i in kept.tolist()]
-            watched = np.concatenate([watched, self._by_topic(rows.share[kept], topics)], axis=1)
+            beside = self._by_topic(rows.share[kept], [batch.topics[i] for i in kept.tolist()])
+            watched = np.concatenate([watched, beside], axis=1)
+        keys = [batch.keys[i] for i in kept.tolist()]
         users = keys if any(key is not None for key in keys) else None
         self.cusum.foremost = self._untagged()
-        pool = isinstance(self.settings.baseline, PoolShare)  # each retrieval has its own
         self.cusum.offset = None if pool else self.known_levels
         parts_of: dict[float, tuple[ShiftPart, ...]] = {}
 
@@ -353,18 +307,16 @@ class LabelWatch:
             parts_of[change.at] = found if by_store or change.kind != "resolved" else ()
             return by_store
 
-        told = self.cusum.add_many(watched, at, users, explained)
+        told = self.cusum.add_many(watched, at[kept], users, explained)
         return [
             RaisedAt(change, before + row + 1, parts_of.get(change.at, ())) for row, change in told
         ]
 
     def _untagged(self) -> int | None:
         """Return the column watched that is the exposure of untagged documents."""
-        names = self.groups.names
-        if "" not in names or self.settings.measures[0] != "exposure":
+        if "" not in self.groups.names:
             return None
-        found = np.flatnonzero(self.columns == names.index(""))
-        return int(found[0]) if len(found) else None
+        return int(np.flatnonzero(self.columns == self.groups.names.index(""))[0])
 
     def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
         """Count what came late, twice, or after a jump of the clock."""
@@ -385,37 +337,26 @@ class LabelWatch:
         self.odd = +self.odd
         self._before = row(len(at) - 1)
 
-    def _watched(
-        self,
-        values: FloatArray,
-        null: FloatArray | None,
-        came: npt.NDArray[np.bool_],
-    ) -> FloatArray:
-        """Return the columns that are watched: differences where the baseline is known."""
-        columns = self.columns
-        if null is not None:
-            return np.asarray(values[:, columns] - null[:, columns])
-        # A group that never came may be named wrongly: it is told, and is no alarm.
-        came = came[:, columns % self.groups.width]
-        return np.asarray((values[:, columns] - self.corpus_share[columns]) * came)
-
-    def _by_topic(self, shares: FloatArray, topics: list[int]) -> FloatArray:
+    def _by_topic(self, shares: FloatArray, topics: list[str | None]) -> FloatArray:
         """Return a count and the shares in the columns of each one's topic."""
         found = np.zeros((len(shares), MOST_TOPICS, 1 + self.groups.width))
-        found[np.arange(len(shares)), topics, 0] = 1
-        found[np.arange(len(shares)), topics, 1:] = shares
-        return found.reshape(len(shares), MOST_TOPICS * (1 + self.groups.width))
+        for name in topics:
+            if len(self.topics) < MOST_TOPICS - 1:
+                self.topics.setdefault(name or "", len(self.topics))
+        codes = [self.topics.get(name or "", MOST_TOPICS - 1) for name in topics]
+        rows = np.arange(len(shares))
+        found[rows, codes, 0] = 1
+        found[rows, codes, 1:] = shares
+        return found.reshape(len(shares), -1)
 
     @property
     def corpus_share(self) -> FloatArray:
         """Known shares of all columns, 0 of those that have none."""
-        baseline = self.settings.baseline
-        shares = baseline.shares if isinstance(baseline, CorpusShare) else {}
-        named = [shares.get(name, 0.0) for name in self.groups.names]
         row = np.zeros(self.groups.width)
-        row[: len(named)] = named
-        row[-1] = shares.get(OTHER, 0.0)
-        return np.tile(row, len(self.settings.measures))
+        if isinstance(self.settings.baseline, CorpusShare):
+            for name, share in self.settings.baseline.shares.items():
+                row[self.groups[name]] = share
+        return np.tile(row, len(MEASURES))
 
     @property
     def known_levels(self) -> FloatArray:
@@ -423,12 +364,6 @@ class LabelWatch:
         if isinstance(self.settings.baseline, PoolShare):
             return np.asarray(self.totals.null[self.columns] / max(self.totals.n, 1))
         return self.corpus_share[self.columns]
-
-    def _topic(self, topic: str | None) -> int:
-        name = topic or ""
-        if name not in self.topics and len(self.topics) < MOST_TOPICS - 1:
-            self.topics[name] = len(self.topics)
-        return self.topics.get(name, MOST_TOPICS - 1)
 
     def name_of(self, column: int) -> tuple[str, int]:
         """Return group and number of the measure of a column of values."""
@@ -442,9 +377,9 @@ class LabelWatch:
         Of sources one that is new, or gone, comes before those whose shares it took or left.
         """
         untagged = self._untagged()
-        if change.columns[0] == untagged or self.settings.measures[0] != "exposure":
+        if change.columns[0] == untagged:
             return list(change.columns)
-        width = len(self.columns) // len(self.settings.measures)
+        width = len(self.columns) // len(MEASURES)
         first = [c for c in change.columns if c < width and c != untagged]
         if len(first) == _TWO:  # one is the other's mirror
             first.sort(key=lambda c: self.name_of(int(self.columns[c]))[0] != "human")
@@ -468,9 +403,8 @@ class LabelWatch:
         """Split a change of exposure; nothing where nothing is known of the store or topics."""
         lead = self.ordered(change)[0]
         column = int(self.columns[lead])
-        if lead == self._untagged() or change.kind == "level":
-            return ()
-        if self.settings.measures[self.name_of(column)[1]] != "exposure":
+        not_exposure = self.name_of(column)[1] > 0
+        if lead == self._untagged() or change.kind == "level" or not_exposure:
             return ()
         return tuple(
             ShiftPart(of=of, change=value, lower=lower, upper=upper)

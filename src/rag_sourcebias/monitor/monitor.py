@@ -8,17 +8,15 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter, itemgetter
-from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import from_plain
+from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.monitor.alarms import alarm_of, snapshot_of
 from rag_sourcebias.monitor.data import (
@@ -26,13 +24,11 @@ from rag_sourcebias.monitor.data import (
     Alarm,
     Key,
     LabelCaps,
-    Losses,
-    Measure,
     MonitorSnapshot,
     Waiting,
     short_text,
 )
-from rag_sourcebias.monitor.labels import Composition, LabelWatch, Retrievals
+from rag_sourcebias.monitor.labels import MOST_DOCUMENTS, Composition, LabelWatch, Retrievals
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.settings import (
     Baseline,
@@ -40,164 +36,28 @@ from rag_sourcebias.monitor.settings import (
     SkewSettings,
     TagErrors,
 )
-from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, renews_after_fork
-from rag_sourcebias.observe.observers import ExposureCounts
-
-# The buffer in front of a monitor: cheap to put into, emptied by a thread of its own.
-
-
-BATCH = 256
-BEHIND = 16 * BATCH
-CAPACITY = 100_000
-GATHER_SECONDS = 1.0
-
-
-class Intake:
-    """Let events gather, and have one thread at a time process them.
-
-    That is a daemon thread, started by the first event and ended with the monitor. It is woken by
-    the first event of a batch and by the one that completes it; waking it for each would cost the
-    application more than the event itself. Where it cannot keep up (a tight loop, no thread to be
-    had) the thread that brings an event processes ``BEHIND`` of them.
-
-    Callbacks and log handlers may use the monitor: alarms and losses are told without any lock.
-
-    Parameters
-    ----------
-    process : callable of events to alarms
-        Called by one thread at a time.
-    tell : callable of alarms
-        Called afterwards, by the same thread, while others may already process the next batch.
-    losses : Losses
-    """
-
-    def __init__(
-        self,
-        process: Callable[[list[Waiting]], list[Alarm]],
-        tell: Callable[[list[Alarm]], None],
-        losses: Losses,
-    ) -> None:
-        self._process, self._tell, self._losses = process, tell, losses
-        self.renew()
-
-    def renew(self) -> None:
-        """Forget what waits, and take new locks and another thread."""
-        self._waiting: list[Waiting] = []
-        self._lock = threading.RLock()
-        self._working = threading.Lock()
-        self._started = False
-        self._wake: SimpleQueue[bool] = SimpleQueue()
-        weakref.finalize(self, self._wake.put, False).atexit = False
-
-    def put(self, event: RetrievalEvent, at: float | None) -> None:
-        """Append an event; raises nothing."""
-        try:
-            _ = event.monotonic + 0.0  # a broken event is refused before it waits
-            with self._lock:
-                waiting = self._waiting
-                n = len(waiting)
-                if n < CAPACITY:
-                    waiting.append((event, at))
-            if not n or n + 1 == BATCH:
-                self._wake.put(True)
-                if not self._started:
-                    self._start()
-            elif n + 1 >= BEHIND:
-                if n >= CAPACITY:
-                    self._losses.note("monitor is full")
-                    self._losses.tell()
-                if self._working.acquire(blocking=False):  # no other thread is at it
-                    self._run()
-        except Exception as error:  # noqa: BLE001 - nothing may reach the application
-            self._losses.note("monitor could not take the event", error=error)
-            self._losses.tell()
-
-    def put_many(self, events: list[Waiting]) -> None:
-        """Append events and process them now."""
-        self._working.acquire()
-        with self._lock:
-            self._waiting += events
-        self._run()
-
-    def _start(self) -> None:
-        with self._lock:
-            if not self._started:
-                self._started = True
-                threading.Thread(
-                    target=_keep_emptying,
-                    args=(weakref.ref(self), self._wake),
-                    name="rag-sourcebias-monitor",
-                    daemon=True,
-                ).start()
-
-    def _run(self) -> None:
-        """Process what waits; the caller has acquired ``_working``, which is released here."""
-        try:
-            alarms = self._empty()
-        finally:
-            self._working.release()
-        self._tell(alarms)
-        self._losses.tell()
-
-    def _empty(self) -> list[Alarm]:
-        with self._lock:
-            batch = self._waiting
-            self._waiting = []
-        return self._process(batch)
-
-    def flush(self) -> None:
-        """Process what waits now."""
-        self._working.acquire()
-        self._run()
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Process what waits, and nothing else inside the block; then tell of it."""
-        alarms: list[Alarm] = []
-        try:
-            with self._working:
-                alarms = self._empty()
-                yield
-        finally:
-            self._tell(alarms)
-            self._losses.tell()
-
-
-def _keep_emptying(owner: weakref.ref[Intake], wake: SimpleQueue[bool]) -> None:
-    """Process batches until there is no intake any more; holds it only while it does so."""
-    while wake.get():  # the first event of a batch
-        with suppress(Empty):  # not complete, but old enough
-            if not wake.get(timeout=GATHER_SECONDS):
-                return
-        intake = owner()
-        if intake is None:
-            return
-        try:
-            intake.flush()
-        except Exception as error:  # noqa: BLE001 - a clock of the application may fail
-            intake._losses.note("monitor failed", error=error)
-            intake._losses.tell()
-        del intake
-
-
-# Watch in production which sources, or styles, get the ranks.
-
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded, renews_after_fork
 
 _KIND = "skew-monitor"
 _VERSION = 1
 _MOST_ALARMS = 1_000
 _LOOK_SECONDS = 600.0
 _MOST_INDEX = 200
+_AT_ONCE = 4_096  # events that are processed at once
+_CAPACITY = 100_000  # events that may wait; what cannot be kept up with is dropped
+_GATHER_SECONDS = 1.0
+_MOST_LABEL_SETS = 100
 Store = Callable[[], Mapping[str, float]]
-_AT_ONCE = 4_096  # events before it waits: what cannot be kept up with is dropped
 
 
 class SkewMonitor:
     """Hold the shares of the ranks against a baseline; an observer for production.
 
-    ``observe`` appends to a buffer, which a thread of the monitor empties every 256 events, or a
-    second after the first of them. ``snapshot`` and ``flush`` process at once. Memory is
-    bounded, and nothing is raised into the application. A forked child starts empty: each process
+    ``observe`` appends to a buffer, which a daemon thread of the monitor empties a second after
+    the first event. ``snapshot`` and ``flush`` process at once. Memory is bounded (100,000 events
+    wait, 100 sets of labels and 20 groups are told apart, 1,000 documents of a retrieval count),
+    and nothing is raised into the application. Callbacks and log handlers may use the monitor:
+    alarms and losses are told without any lock. A forked child starts empty: each process
     counts its own retrievals. Every retrieval that returned something is one observation of each
     group: its share of the rank weights ("exposure"), and whether its document came first
     ("first").
@@ -213,22 +73,13 @@ class SkewMonitor:
     Parameters
     ----------
     by : {"source", "style"}
-    groups : sequence of str or None
-        Groups told apart and tested; further ones are "other", documents without a tag "".
-        None takes those of a :class:`CorpusShare`, or else the first ``max_groups`` that come.
     baseline : CorpusShare, PoolShare, ReferenceWindow or None
-        None watches without intervals and alarms.
-    browsing : str
-        Weights of ranks: ``"dcg"``, ``"top-<k>"`` or ``"rbp-<p>"``; see
-        :func:`~rag_sourcebias.measure.relevance.attention_weights`.
-    measures : sequence of {"exposure", "first"}
+        None watches without alarms. Groups told apart and tested are those of a
+        :class:`CorpusShare`, or else the first 20 that come; further ones are "other", documents
+        without a tag "".
     confidence_level : float
     labels : sequence of str
-        Labels whose values are watched separately.
-    max_label_sets, max_groups : int
-        Told apart; further ones are counted as "other".
-    max_documents : int
-        Documents of a retrieval that are counted, from rank 1.
+        Labels whose values are watched separately; a hundred of them, further ones are "other".
     users : sequence of str
         Labels that name who asks, of which an event's first counts: of each at most ten
         retrievals of a half-day are watched.
@@ -263,15 +114,9 @@ class SkewMonitor:
         self,
         *,
         by: Literal["source", "style"] = "source",
-        groups: Sequence[str] | None = None,
         baseline: Baseline | None = None,
-        browsing: str = "dcg",
-        measures: Sequence[Measure] = ("exposure", "first"),
         confidence_level: float = 0.95,
         labels: Sequence[str] = ("collection",),
-        max_label_sets: int = 100,
-        max_groups: int = 20,
-        max_documents: int = 1_000,
         users: Sequence[str] = ("user", "session"),
         topics: str | None = None,
         tag_errors: TagErrors | None = None,
@@ -279,41 +124,34 @@ class SkewMonitor:
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        for given in (labels, groups, users):
+        for given in (labels, users):
             if isinstance(given, str):
-                raise DataError(f"labels, groups and users are sequences of names, got {given!r}")
-        self._on_alarm, self._clock, self._store = on_alarm, clock, store
+                raise DataError(f"labels and users are sequences of names, got {given!r}")
+        self._on_alarm = on_alarm or (lambda _: None)
+        self._clock, self._store = clock, store
         self._look_due = -math.inf
         self._looked = False
         self.dropped = DroppedEvents()
-        self._losses = Losses(self.dropped)
         self._begin(
             SkewSettings(
                 by=by,
-                groups=None if groups is None else tuple(groups),
                 baseline=baseline,
-                browsing=browsing,
-                measures=tuple(measures),
                 confidence_level=confidence_level,
                 labels=tuple(labels),
-                max_label_sets=max_label_sets,
-                max_groups=max_groups,
-                max_documents=max_documents,
                 users=tuple(users),
                 topics=topics,
                 tag_errors=tag_errors,
             )
         )
-        self._intake = Intake(self._process, self._tell, self._losses)
+        self._renew()
         renews_after_fork(self)
 
     def _begin(self, settings: SkewSettings) -> None:
-        """Watch nothing yet. All of this is used by one thread at a time, see ``Intake``."""
+        """Watch nothing yet. All of this is used by one thread at a time, see ``_alone``."""
         self._settings = settings
         self._name_of = attrgetter(settings.by)
-        most = settings.max_label_sets
         last = tuple((name, OTHER) for name in settings.labels)
-        self._caps = LabelCaps(most_values=most, most_sets=most, last=last)
+        self._caps = LabelCaps(most_values=_MOST_LABEL_SETS, most_sets=_MOST_LABEL_SETS, last=last)
         self._watches: dict[Key, LabelWatch] = {}
         self._overflowed: Counter[str] = Counter()  # by label
         self._bad_tags = 0
@@ -321,18 +159,46 @@ class SkewMonitor:
         self._looked_at: float | None = None
         self._alarms: deque[Alarm] = deque(maxlen=_MOST_ALARMS)
 
+    def _renew(self) -> None:
+        """Forget what waits, and take new locks and another thread."""
+        self._waiting: list[Waiting] = []
+        self._lost: list[tuple[str, int, BaseException]] = []  # told when nothing is locked
+        self._lock = threading.RLock()  # of what waits; a signal handler may retrieve under it
+        self._working = threading.Lock()  # of all else
+        self._started = False
+        self._wake = threading.Event()
+        weakref.finalize(self, self._wake.set).atexit = False
+
     def _after_fork(self) -> None:
-        self._intake.renew()
-        self._losses.renew()
+        self._renew()
         self._begin(self._settings)
 
     def observe(self, event: RetrievalEvent) -> None:
         """Take one retrieval; raises nothing."""
-        self._intake.put(event, None)
+        self.record(event)
 
     def record(self, event: RetrievalEvent, *, at: float | None = None) -> None:
         """Take one retrieval, of Unix time ``at`` (None: the event's own); raises nothing."""
-        self._intake.put(event, at)
+        try:
+            _ = event.monotonic + 0.0  # a broken event is refused before it waits
+            with self._lock:
+                full = len(self._waiting) >= _CAPACITY
+                if not full:
+                    self._waiting.append((event, at))
+                if not self._started:
+                    self._started = True
+                    threading.Thread(
+                        target=_keep_emptying,
+                        args=(weakref.ref(self), self._wake),
+                        name="rag-sourcebias-monitor",
+                        daemon=True,
+                    ).start()
+            if full:
+                self.dropped.add("monitor is full")
+            elif not self._wake.is_set():
+                self._wake.set()
+        except Exception as error:  # noqa: BLE001 - nothing may reach the application
+            self.dropped.add("monitor could not take the event", error=error)
 
     def observe_many(self, events: Iterable[RetrievalEvent]) -> None:
         """Take retrievals, in order, and process them; waits, and so loses none."""
@@ -354,22 +220,47 @@ class SkewMonitor:
         n = 0
         coming = iter(events)
         while batch := list(islice(coming, _AT_ONCE)):
-            self._intake.put_many(batch)
+            with self._alone() as alarms:
+                alarms.extend(self._add(batch))
             n += len(batch)
         return n
 
     def flush(self) -> None:
         """Process what waits."""
-        self._intake.flush()
+        with self._alone():
+            pass
 
-    def _process(self, batch: list[Waiting]) -> list[Alarm]:
-        self._looked = False
-        raised = self._add(batch, offset=self._clock() - time.monotonic())
-        self._alarms.extend(raised)
-        return raised
+    @contextmanager
+    def _alone(self) -> Iterator[list[Alarm]]:
+        """Process what waits, and nothing else inside the block; then tell of alarms and losses.
 
-    def _add(self, batch: list[Waiting], *, offset: float) -> list[Alarm]:
-        """Take events with their Unix times; ``offset`` turns monotonic times into such."""
+        Alarms that the block raises are appended to those that it is given.
+        """
+        alarms: list[Alarm] = []
+        lost = []
+        try:
+            with self._working:
+                try:
+                    with self._lock:
+                        batch = self._waiting
+                        self._waiting = []
+                    if batch:
+                        alarms += self._add(batch)
+                    yield alarms
+                finally:
+                    self._alarms.extend(alarms)
+                    lost = self._lost
+                    self._lost = []
+        finally:
+            for reason, n, error in lost:
+                self.dropped.add(reason, n=n, error=error)
+            for alarm in alarms:
+                with guarded(self.dropped, "on_alarm raised"):
+                    self._on_alarm(alarm)
+
+    def _add(self, batch: list[Waiting]) -> list[Alarm]:
+        """Take events with their Unix times."""
+        offset = self._clock() - time.monotonic()
         parts: dict[Key, Retrievals] = {}
         for event, at in batch:
             try:
@@ -377,7 +268,7 @@ class SkewMonitor:
                 self._bad_tags += event.bad_tags
                 self._read(parts, key, event, offset + event.monotonic if at is None else at)
             except Exception as error:  # noqa: BLE001 - a broken event costs itself only
-                self._losses.note("monitor could not read the event", error=error)
+                self._lost.append(("monitor could not read the event", 1, error))
         return self._take(parts)
 
     def _key(self, labels: Mapping[str, str], n: int = 1) -> Key:
@@ -394,6 +285,7 @@ class SkewMonitor:
         return found
 
     def _take(self, parts: Mapping[Key, Retrievals]) -> list[Alarm]:
+        self._looked = False
         alarms: list[Alarm] = []
         for key, items in parts.items():
             try:
@@ -401,7 +293,7 @@ class SkewMonitor:
                 found = watch.add(items, begun=self._look_at_store)
                 alarms += [alarm_of(watch, dict(key), one) for one in found]
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
-                self._losses.note("monitor failed", n=len(items.lengths), error=error)
+                self._lost.append(("monitor failed", len(items.lengths), error))
         return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
 
     def _look_at_store(self, begun: float) -> None:
@@ -414,7 +306,7 @@ class SkewMonitor:
         """Count what the store holds, if that was not done lately; what it raises is counted."""
         if time.monotonic() >= self._look_due:
             counted = self._counted()
-            with self._intake.stopped():
+            with self._alone():
                 self._keep_index(counted)
 
     def _counted(self) -> dict[str, float] | None:
@@ -425,7 +317,7 @@ class SkewMonitor:
         try:
             found = dict(CorpusShare(self._store()).shares)
         except Exception as error:  # noqa: BLE001 - a store of somebody else
-            self._losses.note("the store could not be counted", error=error)
+            self._lost.append(("the store could not be counted", 1, error))
         now = time.monotonic()
         self._look_due = now + max(_LOOK_SECONDS, 20 * (now - start))
         return found
@@ -457,7 +349,7 @@ class SkewMonitor:
             raise DataError(f"the time of an event must be a finite number, got {at}")
         settings = self._settings
         watch = self._watch(key)
-        tags = event.tags[: settings.max_documents]
+        tags = event.tags[:MOST_DOCUMENTS]
         try:
             codes = list(map(watch.groups.__getitem__, map(self._name_of, tags)))
         except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
@@ -478,11 +370,8 @@ class SkewMonitor:
 
         It waits, and so loses none.
         """
-        with self._intake.stopped():
-            self._looked = False
-            alarms = self._take(self._columns(part)) if len(part) else []
-            self._alarms.extend(alarms)
-        self._tell(alarms)
+        with self._alone() as alarms:
+            alarms.extend(self._take(self._columns(part)) if len(part) else ())
         return len(part)
 
     def _columns(self, part: EventColumns) -> dict[Key, Retrievals]:
@@ -506,9 +395,9 @@ class SkewMonitor:
             own = part.take(rows)
             codes = own.tag_codes
             lengths = np.diff(own.offsets)
-            if lengths.max() > settings.max_documents:
-                codes = codes[own.ranks <= settings.max_documents]
-                lengths = np.minimum(lengths, settings.max_documents)
+            if lengths.max() > MOST_DOCUMENTS:
+                codes = codes[own.ranks <= MOST_DOCUMENTS]
+                lengths = np.minimum(lengths, MOST_DOCUMENTS)
             used, at = np.unique(codes, return_index=True)
             columns = np.zeros(len(part.tags), np.int64)
             for code in used[np.argsort(at)].tolist():  # in the order in which they came
@@ -529,15 +418,6 @@ class SkewMonitor:
         except Exception:  # noqa: BLE001 - as above
             self._bad_tags += 1
             return watch.groups[None]
-
-    def _tell(self, alarms: list[Alarm]) -> None:
-        if self._on_alarm is None:
-            return
-        for alarm in alarms:
-            try:
-                self._on_alarm(alarm)
-            except Exception as error:  # noqa: BLE001 - nothing may reach the application
-                self._losses.note("on_alarm raised", error=error)
 
     def __repr__(self) -> str:
         found = self.snapshot()
@@ -566,28 +446,19 @@ class SkewMonitor:
 
     def snapshot(self) -> tuple[MonitorSnapshot, ...]:
         """Return the state of each set of labels, in alphabetical order."""
-        with self._intake.stopped():
-            lost = self._losses.by_reason
+        self.flush()  # what it loses is counted below
+        with self._working:
+            lost = self.dropped.by_reason
             return tuple(
-                replace(
-                    snapshot_of(watch, dict(key), lost),
+                snapshot_of(
+                    watch,
+                    dict(key),
+                    dropped=lost,
                     overflowed=dict(self._overflowed),
                     bad_tags=self._bad_tags,
                 )
                 for key, watch in sorted(self._watches.items(), key=itemgetter(0))
             )
-
-    def counts(self, labels: Mapping[str, str]) -> ExposureCounts:
-        """Return what groups got in a set of labels, as an ``ExposureObserver`` counts.
-
-        Raises
-        ------
-        DataError
-            If there was no retrieval with these labels.
-        """
-        with self._intake.stopped():
-            watch = self._watches[self._found(labels)]
-            return watch.totals.counts(watch.groups.names)
 
     def note_index(self, shares: Mapping[str, float], *, at: float | None = None) -> None:
         """Take what shares the store holds now, so that a shift can be split.
@@ -600,7 +471,7 @@ class SkewMonitor:
             Unix time from which on it does; None for the time of the last look.
         """
         kept = dict(CorpusShare(shares).shares)
-        with self._intake.stopped():
+        with self._alone():
             self._keep_index(kept, at)
 
     def reset(self, labels: Mapping[str, str] | None = None) -> None:
@@ -611,7 +482,7 @@ class SkewMonitor:
         DataError
             If there was no retrieval with these labels.
         """
-        with self._intake.stopped():
+        with self._alone():
             for key in list(self._watches) if labels is None else [self._found(labels)]:
                 self._caps.remove(key)
                 del self._watches[key]
@@ -625,7 +496,8 @@ class SkewMonitor:
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings, state, the latest alarms and losses as plain JSON values."""
-        with self._intake.stopped():
+        self.flush()
+        with self._working:
             state = {
                 "overflowed": dict(self._overflowed),
                 "bad_tags": self._bad_tags,
@@ -633,9 +505,9 @@ class SkewMonitor:
                 "looked_at": self._looked_at,
                 "watches": [[dict(key), watch.to_dict()] for key, watch in self._watches.items()],
                 "alarms": [alarm.to_dict() for alarm in self._alarms],
-                "dropped": self._losses.by_reason,
+                "dropped": dict(self.dropped.by_reason),
             }
-            settings = self._settings.to_plain()
+            settings = to_plain(self._settings)
             return {"kind": _KIND, "version": _VERSION, "settings": settings, "state": state}
 
     @classmethod
@@ -666,7 +538,7 @@ class SkewMonitor:
         monitor = cls(store=store, on_alarm=on_alarm, clock=clock)
         part = "settings"
         try:
-            monitor._begin(SkewSettings.from_plain(data["settings"]))
+            monitor._begin(from_plain(SkewSettings, data["settings"]))
             part = "state"
             state = data["state"]
             for name, n in state["overflowed"].items():
@@ -689,8 +561,7 @@ class SkewMonitor:
             raise DataError(f"stored {part} of a monitor: {error!r:.80}") from None
         for reason, n in lost.items():
             if n > 0:
-                monitor._losses.note(reason, n=n)
-        monitor._losses.tell()
+                monitor.dropped.add(reason, n=n)
         return monitor
 
     def resumed(
@@ -698,6 +569,19 @@ class SkewMonitor:
     ) -> SkewMonitor:
         """Return a monitor that goes on from a state and looks at what this one looks at."""
         return SkewMonitor.from_dict(kept, store=self._store, on_alarm=on_alarm, clock=self._clock)
+
+
+def _keep_emptying(owner: weakref.ref[SkewMonitor], wake: threading.Event) -> None:
+    """Process what gathered until there is no monitor any more; holds it only while it does so."""
+    while wake.wait() and owner() is not None:
+        time.sleep(_GATHER_SECONDS)
+        wake.clear()
+        monitor = owner()
+        if monitor is None:
+            return
+        with guarded(monitor.dropped, "monitor failed"):  # a clock of the application may fail
+            monitor.flush()
+        del monitor
 
 
 def _first_of(columns: Sequence[list[str | None]], n: int) -> list[str | None]:

@@ -11,7 +11,6 @@ import pytest
 from monitor_streams import HALF, event, fed, mixed, watched
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.monitor import monitor as intake
 from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import PoolShare
@@ -44,7 +43,7 @@ def test_documents_are_counted_by_rank() -> None:
     after = SkewMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
     after.observe_many(events[:40])
     assert counted(after) == by_hand(events + events[:40])
-    few = SkewMonitor(baseline=PoolShare(3), max_documents=7)
+    few = SkewMonitor(baseline=PoolShare(3))
     few.observe_many(events)
     assert counted(few) == by_hand(events, 3)
 
@@ -93,8 +92,7 @@ class _Asking(logging.Handler):
 
 @pytest.mark.parametrize("way", ["snapshot", "flush", "batch", "full", "alarm"])
 def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "CAPACITY", 300)
-    monkeypatch.setattr(intake, "BEHIND", 300)
+    monkeypatch.setattr("rag_sourcebias.monitor.monitor._CAPACITY", 300)
 
     def broken(_: Alarm) -> None:
         raise RuntimeError
@@ -108,7 +106,7 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
         if way == "alarm":
             fed(monitor, [event("human")] * 600)
         elif way == "full":
-            with monitor._intake._working:  # as while another thread processes
+            with monitor._working:  # as while another thread processes
                 for _ in range(300):
                     monitor.observe(event("human"))
             monitor.observe(event("human"))
