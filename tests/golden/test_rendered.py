@@ -27,7 +27,7 @@ def test_there_is_one_of_each_kind() -> None:
     ("change", "by"),
     [
         (r"favours", "ranks"),
-        (r"(\d)\.(\d)", r"\2.\1"),
+        (r"(\d)\.(?!\1)(\d)", r"\2.\1"),
         (r"</td>", ""),
         (r"class=\"card", 'class="'),
     ],

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from rag_sourcebias.core.finding import Finding, Frame, Interval
+from rag_sourcebias.core.finding import Finding, Frame, Interval, Wording
 from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report.document import First, Table
 from rag_sourcebias.source.audit import adjusted
 from rag_sourcebias.source.findings import REPEATS, SourceCode
 
@@ -274,14 +275,40 @@ def about_a_count(finding: Finding, tables: Tables) -> bool:
     )
 
 
-def about_the_published(finding: Finding, tables: Tables) -> bool:
-    primary = settings(tables)["primary measure"]
-    return any(
-        getattr(row["relative_delta"], "estimate", row["relative_delta"])
-        == finding.numbers["delta"]
-        for row in tables["delta"]
-        if row["measure"] == primary
+def about_what_is_shown(finding: Finding, tables: Tables) -> bool:
+    """Shares on the most ranks that are counted, and in the corpus, of both sources."""
+    n = finding.numbers
+    rows = [row for row in tables["exposure"] if row["system"] == n["system"]]
+    tops = {int(row["attention"][4:]) for row in rows if row["attention"].startswith("top-")}
+    rows = [row for row in rows if row["attention"] == f"top-{max(tops)}"]
+    return n["cutoff"] == str(max(tops)) and all(
+        any(
+            short(row["source"], tables) == n[name]
+            and (row["share"], row["corpus_share"], row["difference"])
+            == (n[f"shown{end}"], n[f"held{end}"], n[f"difference{end}"])
+            for row in rows
+        )
+        for name, end in (("baseline", ""), ("other", "_other"))
     )
+
+
+def first_reach(tables: Tables) -> float:
+    """Where the axis of the first screen ends: beyond all that stands on it."""
+    figures = [row["centred_delta"] for row in deployed(tables)[:6]]
+    ends = [
+        end
+        for figure in figures
+        for end in ((figure.lower, figure.upper) if isinstance(figure, Interval) else [figure or 0])
+    ]
+    return min(200.0, 10 * (max(20.0, *map(abs, ends)) // 10 + 1))
+
+
+def about_the_first_axis(finding: Finding, tables: Tables) -> bool:
+    return abs(finding.numbers["reach"]) == first_reach(tables)
+
+
+def about_what_is_below(finding: Finding, tables: Tables) -> bool:
+    return finding.numbers["n"] == len(deployed(tables)) - 6
 
 
 def about_a_test(finding: Finding, tables: Tables) -> bool:
@@ -376,7 +403,7 @@ def about_the_report(finding: Finding, tables: Tables) -> bool:
     return all(
         known[name] == pytest.approx(value) if isinstance(value, float) else known[name] == value
         for name, value in finding.numbers.items()
-        if f"{{{name}" in finding.code.template
+        if f"{{{name}" in finding.code.template and not isinstance(value, Finding)
     )
 
 
@@ -386,12 +413,6 @@ def about_a_case(finding: Finding, tables: Tables) -> bool:
         (row["query"],) == finding.cases
         and (row["rank_baseline"], row["rank_other"]) == (n["rank"], n["rank_other"])
         for row in tables["cases"]
-    )
-
-
-def about_a_tally(finding: Finding, tables: Tables) -> bool:
-    return in_a_row("verdicts", n_baseline="n_baseline", n_ties="n_ties", n_other="n_other")(
-        finding, tables
     )
 
 
@@ -420,7 +441,10 @@ RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
         about_a_doubted_verdict,
     ),
     SourceCode.CONTRARY: about_how_many_are_doubted,
-    SourceCode.PUBLISHED: about_the_published,
+    SourceCode.SHOWN: about_what_is_shown,
+    SourceCode.REACH: about_the_first_axis,
+    SourceCode.MORE_BELOW: about_what_is_below,
+    SourceCode.OPEN_NEEDED: in_a_row("verdicts", n_needed="n_needed"),
     SourceCode.TESTED: about_a_test,
     SourceCode.ADJUSTED: about_a_test,
     SourceCode.NEEDED: in_a_row("verdicts", n_needed="n_needed"),
@@ -432,7 +456,6 @@ RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
     SourceCode.SEVERAL: about_several,
     SourceCode.PAIRS: about_a_count,
     SourceCode.QUERIES: about_a_count,
-    SourceCode.TALLY: about_a_tally,
     SourceCode.RANKS: about_a_case,
     **dict.fromkeys(
         (
@@ -440,6 +463,7 @@ RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
             SourceCode.SCOPE_CORRECTED,
             SourceCode.SIZE,
             SourceCode.CARDS,
+            SourceCode.EFFECT,
             SourceCode.STAR,
             SourceCode.STAR_UNCORRECTED,
             SourceCode.EXPLORATORY,
@@ -460,9 +484,10 @@ RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
 #: Sentences of names only, and those that are stored with a run as they are.
 NAMES_ONLY = {
     SourceCode.AGAINST, SourceCode.APPROXIMATE, SourceCode.CASE, SourceCode.CASES,
-    SourceCode.EVERY_QUERY, SourceCode.FAVOURED_TEXT, SourceCode.HIGHER, SourceCode.MISSING,
+    SourceCode.FAVOURED_TEXT, SourceCode.HIGHER, SourceCode.MISSING,
     SourceCode.NEXT_CHECK, SourceCode.NEXT_EXPLAIN, SourceCode.NEXT_REWRITE, SourceCode.ONE_WAY,
-    SourceCode.REPEATED_SYSTEM, SourceCode.SUBJECT, SourceCode.TIES_AVERAGED,
+    SourceCode.REPEATED_SYSTEM, SourceCode.SEARCHED_ALONE, SourceCode.SEARCHED_RESTRICTED,
+    SourceCode.SLOPES, SourceCode.SUBJECT, SourceCode.TIES_AVERAGED,
 }  # fmt: skip
 
 
@@ -493,7 +518,9 @@ def test_every_sentence_with_numbers_has_a_rule() -> None:
 def spoiled(finding: Finding) -> Iterator[Finding]:
     """Yield a finding with another number in place of each that its sentence shows."""
     for name, value in finding.numbers.items():
-        if f"{{{name}" not in finding.code.template or isinstance(value, str) or value is None:
+        if f"{{{name}" not in finding.code.template or value is None:
+            continue
+        if isinstance(value, str | Finding):
             continue
         if isinstance(value, Interval):
             other: Any = dataclasses.replace(value, upper=value.upper + 7.25)
@@ -509,3 +536,60 @@ def test_another_number_is_found() -> None:
             if finding.code in RULES:
                 for wrong in spoiled(finding):
                     assert problems([wrong], tables), f"{finding.code.name} {wrong}"
+
+
+def picture_problems(first: First, tables: Tables) -> list[str]:
+    """Say which line of the first screen does not repeat a verdict of the table, or its bar."""
+    rows, reach = deployed(tables)[:6], first_reach(tables)
+    if len(first.rows) != len(rows):
+        return [f"{len(first.rows)} lines for {len(rows)} comparisons"]
+    wrong = []
+    for line, row in zip(first.rows, rows, strict=True):
+        delta = row["centred_delta"]
+        if line.text != Wording().format_field(delta, "signed"):
+            wrong.append(f"{line.text} is not {delta}")
+        if isinstance(delta, Interval):
+            places = [50 + 50 * x / reach for x in (delta.lower, delta.estimate, delta.upper)]
+            left, dot, right = (min(100.0, max(0.0, place)) for place in places)
+            shown = (line.bar.left, line.bar.dot, line.bar.left + line.bar.width)
+            if shown != pytest.approx((left, dot, right), abs=0.02):
+                wrong.append(f"{shown} is not {(left, dot, right)}")
+    return wrong
+
+
+@pytest.mark.parametrize("seed", range(N_REPORTS))
+def test_the_picture_of_a_first_screen_follows_from_the_verdicts(seed: int) -> None:
+    report = report_of(seed)
+    assert picture_problems(report.page().first, tables_of(report)) == []
+
+
+def test_another_picture_is_found() -> None:
+    report = report_of(0)
+    first, tables = report.page().first, tables_of(report)
+    line = first.rows[0]
+    moved = dataclasses.replace(line.bar, dot=line.bar.dot + 1)
+    for wrong in (dataclasses.replace(line, bar=moved), dataclasses.replace(line, text="+1.0")):
+        rows = (wrong, *first.rows[1:])
+        assert picture_problems(dataclasses.replace(first, rows=rows), tables)
+    assert picture_problems(dataclasses.replace(first, rows=()), tables)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_figure_stands_for_one_quantity(seed: int) -> None:
+    """Nothing that is brief, and no picture, shows the published figure beside the centred one."""
+    report = report_of(seed)
+    tables = tables_of(report)
+    verdicts = next(part for part in report.page().sections if part.id == "verdicts")
+    (scores,) = (block.frame for block in verdicts.blocks if isinstance(block, Table))
+    centred = {
+        (row["system"], row["measure"], row["mean_other"]): row["centred_delta"]
+        for row in tables["delta"]
+        if row["variant"] == "mixed"
+    }
+    for row in rows_of(scores):
+        figure = centred[row["system"], row["measure"], row["mean_other"]]
+        assert row["centred_delta"] == getattr(figure, "estimate", figure)
+    assert "relative_delta" not in scores.columns
+    holding = [name for name, frame in report.frames.items() if "relative_delta" in frame.columns]
+    assert holding == ["delta"]
+    assert report.frames["delta"].heads["relative_delta"] == "published Δ"

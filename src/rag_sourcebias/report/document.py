@@ -291,6 +291,8 @@ class FirstRow:
         What is counted, how often, and its colour: "baseline", "even" or "other".
     bar : Bar or None
         Where there are no parts.
+    note : words
+        What follows from it, in a few words.
     text : str
         The numbers, as they stand beside it.
     """
@@ -298,6 +300,7 @@ class FirstRow:
     name: Words = ""
     parts: tuple[tuple[Words, float, str], ...] = ()
     bar: Bar | None = None
+    note: Words = ""
     text: str = ""
 
 
@@ -315,6 +318,10 @@ class First:
         What to know before the verdict is trusted.
     caption, rows : words, tuple of FirstRow
         The picture.
+    scale : tuple of tuple of words
+        What stands at the left end, in the middle and at the right end of its axis.
+    shown : tuple of words
+        What a reader sees of each source.
     next : Finding or None
         What to do next, with the command that does it between backticks of its template.
     """
@@ -325,12 +332,15 @@ class First:
     doubts: tuple[Words, ...] = ()
     caption: Words = ""
     rows: tuple[FirstRow, ...] = ()
+    scale: tuple[tuple[Words, ...], ...] = ()
+    shown: tuple[Words, ...] = ()
     next: Finding | None = None
 
     def lines(self) -> tuple[str, ...]:
         """Return what is said, the next step aside."""
-        said = [self.answer, *([] if self.verdict is None else [self.verdict]), *self.doubts]
-        return tuple(text for text in map(str, said) if text)
+        verdict = [] if self.verdict is None else [self.verdict]
+        said = [self.answer, *verdict, *self.doubts, *self.shown]
+        return tuple(filter(None, map(str, said)))
 
 
 # Sections and the whole.
@@ -602,14 +612,15 @@ def _texts(case: Evidence, words: CaseWords) -> Fold:
         where=words.noun,
         values=values,
         sides=(
-            _side("gone", words.sides[0], case.first, pieces[0]),
-            _side("new", words.sides[1], case.second, pieces[1]),
+            side_of("gone", words.sides[0], case.first, pieces[0]),
+            side_of("new", words.sides[1], case.second, pieces[1]),
         ),
     )
     return Fold(summary=f"{name} ({values})", blocks=(versions,))
 
 
-def _side(look: str, label: str, text: EvidenceText, pieces: Pieces) -> Side:
+def side_of(look: str, label: str, text: EvidenceText, pieces: Pieces) -> Side:
+    """Return one of two texts of a case, and what of it was left out."""
     cut = ""
     if text.length > len(text.text):
         cut = f"The first {LONGEST:,} of {text.length:,} characters."

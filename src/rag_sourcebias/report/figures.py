@@ -164,8 +164,6 @@ class Curve:
         Draw a mark for each value, in the shape of its colour.
     line : bool
         Join the values.
-    sizes : tuple of float
-        Areas of the marks, relative to the largest of all curves.
     """
 
     x: tuple[float, ...]
@@ -176,7 +174,6 @@ class Curve:
     band: bool = False
     marked: bool = True
     line: bool = False
-    sizes: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -665,9 +662,8 @@ def _curves(picture: Points | Lines) -> Figure:
             [first.x, second.x], [first.y, second.y],
             color=COLOURS["muted"], linewidth=0.7, alpha=0.6,
         )  # fmt: skip
-    largest = max((size for curve in curves for size in curve.sizes), default=1.0)
     for curve in curves:
-        _curve(axes, picture, curve, largest)
+        _curve(axes, picture, curve)
     _axis(axes, "x", picture.x)
     _axis(axes, "y", picture.y)
     if square:
@@ -679,8 +675,7 @@ def _curves(picture: Points | Lines) -> Figure:
 
 
 def _curve_look(curve: Curve) -> dict[str, Any]:
-    n = 1 if curve.sizes else len(curve.x)
-    size = 5.5 if curve.line else min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1))))
+    size = 5.5 if curve.line else min(7.0, max(1.8, 7 * math.sqrt(30 / max(len(curve.x), 1))))
     look = _look(curve.colour, size=size)
     if not curve.marked:
         look["marker"] = "none"
@@ -689,7 +684,7 @@ def _curve_look(curve: Curve) -> dict[str, Any]:
     return look
 
 
-def _curve(axes: Axes, picture: Points | Lines, curve: Curve, largest: float) -> None:
+def _curve(axes: Axes, picture: Points | Lines, curve: Curve) -> None:
     look, colour = _curve_look(curve), COLOURS[curve.colour]
     # Marks outside the picture are not drawn, or at its edge: none says whose words are whose.
     told = len(curve.x) <= _TOLD and all(
@@ -715,20 +710,7 @@ def _curve(axes: Axes, picture: Points | Lines, curve: Curve, largest: float) ->
         )
     if curve.line:
         axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
-    if curve.sizes:
-        shown = axes.scatter(
-            curve.x,
-            curve.y,
-            [22 + 300 * size / largest for size in curve.sizes],
-            marker=look["marker"],
-            color=colour,
-            edgecolor=COLOURS["paper"],
-            linewidth=0.8,
-            alpha=0.75,
-            zorder=3,
-        )
-        tipped([shown], words)
-    elif curve.marked:
+    if curve.marked:
         tipped(axes.plot(curve.x, curve.y, **{**look, "linestyle": "none"}, zorder=3.5), words)
 
 

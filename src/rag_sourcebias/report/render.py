@@ -156,7 +156,12 @@ def _first_parts(first: First) -> Iterator[str]:
         if first.caption:
             caption = f"<figcaption>{words_html(first.caption)}</figcaption>"
         key = _first_key(first.rows)
-        yield f'<figure class="rsb-figure">{caption}{key}<dl>{rows}</dl></figure>'
+        axis = "".join(map(_first_end, first.scale))
+        if axis:
+            axis = f'<p class="rsb-axis">{axis}</p>'
+        yield f'<figure class="rsb-figure">{caption}{key}<dl>{rows}</dl>{axis}</figure>'
+    for line in first.shown:
+        yield f'<p class="rsb-shown">{words_html(line)}</p>'
     if first.next is not None:
         parts = (
             f"<code>{escape(text)}</code>" if is_command else f"<span>{escape(text.strip())}</span>"
@@ -180,10 +185,15 @@ def _first_key(rows: tuple[FirstRow, ...]) -> str:
     return f'<ul class="rsb-key">{items}</ul>' if items else ""
 
 
+def _first_end(lines: tuple[Words, ...]) -> str:
+    """Return what stands at one place of the axis."""
+    return f"<span>{'<br>'.join(map(words_html, lines))}</span>"
+
+
 def _first_row(row: FirstRow) -> str:
     name = '<dt class="rsb-no"></dt>'
     if row.name:
-        name = f"<dt><bdi>{escape(str(row.name))}</bdi></dt>"
+        name = f"<dt><bdi>{escape(str(row.name))}</bdi> <small>{words_html(row.note)}</small></dt>"
     strip = "".join(_strip(row)) if row.parts else _scale(row.bar)
     values = ", ".join(f"{what}: {number(n, digits=0)}" for what, n, _ in row.parts) or row.text
     title = ": ".join(filter(None, (str(row.name), values)))  # for whoever points at it
@@ -473,7 +483,8 @@ def terminal(document: Document, console: Console) -> None:
         console.print(_line("Warning: ", "bold yellow", warning))
     if first.next is not None:
         console.print()
-        console.print(_styled(first.next), soft_wrap=True)  # a command is copied as one line
+        # a command is copied as one line
+        console.print(_styled(first.next), soft_wrap=bool(first.next.command))
 
 
 def _brief(section: Section) -> Iterator[Block]:

@@ -666,7 +666,6 @@ class SkewResults(Stored):
         return report
 
 
-_VISIBLE = 0.05  # points of Relative Δ that one decimal shows
 _TINY = 1e-12  # a difference of scores that rounding makes
 
 
@@ -701,7 +700,6 @@ class SourceCode(Code, home="source"):
         "Δ of {measure} {delta:signed} over {n_queries:query|queries}."
     )
     REFUSED = "No verdict on {baseline} and {other} text: {refusal}."
-    PUBLISHED = "The published form of Relative Δ gives {delta:signed}."
     TESTED = "Test of no skew beyond chance: p {p:p=}."
     ADJUSTED = (
         "Test of no skew beyond chance: p {p:p=}, adjusted p {p_adjusted:p=} over "
@@ -804,10 +802,20 @@ class SourceCode(Code, home="source"):
     )
     TURNED = "The verdict weighs the top of each ranking and points the other way than the count."
     CONTENT = "The texts differ in content too, which may explain this."
-    HIGHER = "{source} higher"
+    OPEN_NEEDED = "cannot tell; about {n_needed:roughly} queries are needed"
+    SHOWN = (
+        "Of the first {cutoff} that {system:short} shows, {shown:percent} is {baseline} text and "
+        "{shown_other:percent} {other} text; of the corpus, {held:percent} and "
+        "{held_other:percent}: {difference:points} and {difference_other:points} points."
+    )
+    HIGHER = "{source} text higher"
     SUBJECT = "{system} against {other}"
-    TALLY = "{n_baseline} / {n_ties} / {n_other}"
-    MORE_BELOW = "{unit}; {n} more below"
+    EFFECT = (
+        "How much higher {baseline} text is ranked than {other} text (percent of the average "
+        "score), with {level:level} confidence."
+    )
+    REACH = "{reach:whole}"
+    MORE_BELOW = "{n:comparison|comparisons} more under “Verdicts”."
     SIZE = (
         "{n_queries:query|queries}, {n_judgments:judgment|judgments}, "
         "{n_documents:document|documents}, design: {design}"
@@ -820,6 +828,9 @@ class SourceCode(Code, home="source"):
         "Rule out content; what rewriting your documents takes: `rag-sourcebias rewrite {data} "
         "--model openai:gpt-4o-mini --output paired --dry-run`"
     )
+    NEXT_JUDGE = "Judge what stands on the first ranks, of both sources, and audit again."
+    NEXT_MORE = "Ask and judge more queries; each verdict says how many it takes."
+    NEXT_READ = "Read the queries that decide it: “The queries behind it” in the report."
     NEXT_WATCH = "Keep watching your application: `rag-sourcebias monitor serve --help`"
 
     # What to know of a run and of the data.
@@ -944,16 +955,13 @@ class SourceCode(Code, home="source"):
         "hollow ones are not, or were not tested. Circles lie on the {baseline} side, triangles "
         "on the other."
     )
-    EVERY_QUERY = (
-        "Marks below the diagonal are queries that rank {baseline} text higher, marks above it "
-        "the reverse. The area is the number of queries with these scores; 0 means that none of a "
-        "source was found, or that none is relevant."
+    SLOPES = (
+        "A line for each of these queries, from the score of its {baseline} documents to that of "
+        "its {other} ones: where it falls, {baseline} text ranks higher."
     )
-    BY_CUTOFF = "Relative Δ of {measure} against {other}"
-    BY_QUERY = "{measure} of each query, {system}: {baseline} against {other}"
+    BY_CUTOFF = "Centred Relative Δ of {measure} against {other}"
+    SLOPES_OF = "{measure} ×100 by source, {system}"
     DIRECTION = "← {other} ranked higher | {baseline} ranked higher →"
-    SCORE_OF = "{measure} of {source} text"
-    HIGHER_IN = "{source} higher: {n}"
     STAR = "* adjusted p below {alpha:level} ({correction} over {n_tests:test|tests})."
     STAR_UNCORRECTED = "* p below {alpha:level}, not corrected for {n_tests:test|tests}."
     EXPLORATORY = (
@@ -962,20 +970,29 @@ class SourceCode(Code, home="source"):
     )
     CASE = "{query} ({ranks})"
     RANKS = "rank of {baseline}: {rank:whole}, of {other}: {rank_other:whole}"
-    CUT = "The first {n} of {n_all:character|characters}."
     MISSING = "{measure} against {other}: {refusal}."
     REPEATED_SYSTEM = "{system} ({variant})"
 
     # Answers to what readers ask.
     DELTA = (
-        "All sources are retrieved from one mixed corpus. The quality of the ranking is then "
-        "scored twice: once counting only the relevant documents of one source, once only those "
-        "of the other, each at the rank it really has. Relative Δ is the difference of the two "
+        "{searched} The quality of each ranking is scored twice: once counting only the relevant "
+        "documents of one source, once only those of the other, each at the rank it really has. "
+        "Relative Δ, as published, is the difference of the two "
         "mean scores in percent of their average. 0 means equal treatment, +200 means that only "
         "{baseline} documents were found, −200 that none of them were. Where one source has more "
         "relevant documents than the other, chance does not give 0: the centred figure subtracts "
         "what each source would score if source labels were permuted among the relevant documents "
         "of a query. With one copy of each document they are equal."
+    )
+    SEARCHED_TOGETHER = "The documents of all sources are ranked together."
+    SEARCHED_ALONE = (
+        "The documents of each other source are ranked together with the {baseline} ones, in an "
+        "index of these two sources."
+    )
+    SEARCHED_RESTRICTED = (
+        "The documents of each other source are ranked together with the {baseline} ones: in an "
+        "index of these two sources where it could be built, for an application and finished runs "
+        "in the ranking of all sources, without the documents of the others."
     )
     DECISION = (
         "It rests on the interval of centred Relative Δ of {measure}: inside ±{margin} points "
@@ -1241,10 +1258,6 @@ def verdict_sentences(report: SkewResults, comparison: Comparison) -> Iterator[F
     )
     if verdict.code is SkewCode.REFUSED:
         return
-    published = comparison.system.cell(verdict.measure, verdict.other).relative_delta
-    centred = verdict.centred_delta
-    if published is not None and centred is not None and abs(published - centred) >= _VISIBLE:
-        yield SourceCode.PUBLISHED(delta=published)
     if verdict.code is not SkewCode.ALIKE:
         yield _tested(report, verdict)
     if verdict.code is SkewCode.CANNOT_TELL and verdict.n_needed is not None:
@@ -1385,6 +1398,26 @@ def doubts(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding
         yield SourceCode.CONTENT()
 
 
+def shown_first(report: SkewResults, comparison: Comparison) -> Finding | None:
+    """Return the shares of both sources on the ranks that a reader sees, and in the corpus."""
+    names, system, verdict = names_of(report), comparison.system, comparison.verdict
+    baseline, other = shown_of(system, verdict.baseline), shown_of(system, verdict.other)
+    if baseline is None or other is None:
+        return None
+    return SourceCode.SHOWN(
+        system=system.name,
+        cutoff=baseline.browsing.removeprefix("top-"),
+        baseline=names[verdict.baseline],
+        other=names[verdict.other],
+        shown=baseline.share,
+        shown_other=other.share,
+        held=baseline.corpus_share,
+        held_other=other.corpus_share,
+        difference=baseline.difference,
+        difference_other=other.difference,
+    )
+
+
 def _least_judged(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding]:
     """Yield Judged@k of the comparison in which least of a source was judged."""
     names = names_of(report)
@@ -1408,8 +1441,8 @@ def _least_judged(report: SkewResults, found: Sequence[Comparison]) -> Iterator[
         )
 
 
-def next_step(report: SkewResults, found: Sequence[Comparison]) -> Finding | None:
-    """Return the command that follows from the verdicts, on the same data."""
+def next_step(report: SkewResults, found: Sequence[Comparison]) -> Finding:
+    """Return what follows from the verdicts: a command on the same data where there is one."""
     data = report.inputs
     if not report.data.mean_words or "--grade-scale" in data:
         data = ""  # no other command takes rankings, or grades of another scale
@@ -1419,13 +1452,14 @@ def next_step(report: SkewResults, found: Sequence[Comparison]) -> Finding | Non
         return SourceCode.NEXT_CHECK(data=data)
     if codes == {SkewCode.ALIKE}:
         return SourceCode.NEXT_WATCH()
-    if not data or not any(comparison.verdict.favoured for comparison in found):
-        return None
-    if report.data.design == "rewrites" and "--dataset" not in data:
+    if not any(comparison.verdict.favoured for comparison in found):
+        return SourceCode.NEXT_MORE() if codes else SourceCode.NEXT_JUDGE()
+    if data and report.data.design == "rewrites" and "--dataset" not in data:
         return SourceCode.NEXT_EXPLAIN(data=data)
-    if "--" in data or "" in report.data.documents:
-        return None  # what is known to be by people is rewritten, of a folder and all its splits
-    return SourceCode.NEXT_REWRITE(data=data)
+    # what is known to be by people is rewritten, of a folder and all its splits
+    if data and "--" not in data and "" not in report.data.documents:
+        return SourceCode.NEXT_REWRITE(data=data)
+    return SourceCode.NEXT_READ()
 
 
 # Notes.
@@ -1453,6 +1487,17 @@ def star(report: SkewResults) -> Finding:
     )
 
 
+def _searched(report: SkewResults) -> Finding:
+    """Return which documents competed with one another."""
+    said = {finding.code for finding in report.findings}
+    if len(others_of(report)) == 1 or SourceCode.ONE_INDEX in said:
+        return SourceCode.SEARCHED_TOGETHER()
+    code = SourceCode.SEARCHED_ALONE
+    if SourceCode.RESTRICTED in said:
+        code = SourceCode.SEARCHED_RESTRICTED
+    return code(baseline=sides_of(report)[0])
+
+
 def questions(report: SkewResults) -> tuple[tuple[str, Finding], ...]:
     """Return what readers ask, and the answers for this report."""
     config = report.config
@@ -1461,7 +1506,7 @@ def questions(report: SkewResults) -> tuple[tuple[str, Finding], ...]:
     corrected = SourceCode[config.correction.upper()]
     followed = SourceCode[f"OF_{report.data.design.upper()}"]
     return (
-        ("What is Relative Δ?", SourceCode.DELTA(baseline=baseline)),
+        ("What is Relative Δ?", SourceCode.DELTA(baseline=baseline, searched=_searched(report))),
         (
             "How is the verdict reached?",
             SourceCode.DECISION(measure=measure, margin=config.margin),

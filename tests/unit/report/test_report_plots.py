@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.document import Pictures
 from rag_sourcebias.report.figures import COLOURS, draw
@@ -26,8 +27,13 @@ def pictures(report):
 
 
 @pytest.fixture(scope="module")
-def made(full_report):
-    return pictures(full_report)
+def with_cases():
+    return read_report(Path(__file__).parents[2] / "golden" / "reports" / "skew-evidence.json.gz")
+
+
+@pytest.fixture(scope="module")
+def made(full_report, with_cases):
+    return {pic.Points: pictures(with_cases)[pic.Points]} | pictures(full_report)
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +92,16 @@ def test_relative_delta_shows_missing_values_in_words(made):
     assert "undefined" in map_
 
 
-def test_every_query_is_counted_once(full_report, made):
-    h, g = (full_report.systems[0].scores.of("NDCG@5", s) for s in ("human", LLM))
-    _, *sides = made[pic.Points][0].curves
-    counts = [int(curve.name.rpartition(" ")[2]) for curve in sides]
-    assert sum(counts) == sum(size for curve in sides for size in curve.sizes) == len(h) == 160
-    assert counts[:2] == [int(np.sum(h > g)), int(np.sum(h < g))]
+def test_a_line_for_each_case_leads_from_one_score_to_the_other(with_cases):
+    system = with_cases.systems[0]
+    scores = system.scores
+    (picture,) = pictures(with_cases)[pic.Points]
+    rows = [scores.query_ids.index(case.item) for case in system.evidence]
+    assert len(rows) > 5
+    assert picture.joined
+    for curve, place, source in zip(picture.curves, (0, 1), scores.sources[:2], strict=True):
+        assert set(curve.x) == {place}
+        assert curve.y == tuple(100 * scores.of("NDCG@5", source)[rows])
 
 
 TITLE = "{http://www.w3.org/2000/svg}title"
@@ -109,8 +119,8 @@ def test_marks_say_their_figures_on_hover():
     curve = pic.Curve(x=(1.0, 2.0), y=(3.0, 4.0), name="n", ends=((2.5, 3.5), (3.0, 5.0)))
     expected = ["n: 1.0: 3.0 [2.5, 3.5]", "n: 2.0: 4.0 [3.0, 5.0]"]
     assert on_hover(pic.Lines(title="t", curves=(curve,))) == expected
-    sized = dataclasses.replace(curve, ends=(), sizes=(1.0, 2.0))
-    assert on_hover(pic.Points(title="t", curves=(sized,))) == ["n: 1.0: 3.0", "n: 2.0: 4.0"]
+    bare = dataclasses.replace(curve, ends=())
+    assert on_hover(pic.Points(title="t", curves=(bare,))) == ["n: 1.0: 3.0", "n: 2.0: 4.0"]
 
 
 def test_words_are_left_out_rather_than_given_to_the_wrong_mark():

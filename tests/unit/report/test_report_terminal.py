@@ -17,7 +17,7 @@ def printed(report, width, **options):
 def test_eighty_columns_hold_all_scores(full_report):
     lines = printed(full_report, 80).splitlines()
     (header,) = [line for line in lines if line.startswith("measure")]
-    assert header.split() == ["measure", "human", "LLM", "Relative", "Δ", "*"]
+    assert header.split() == ["measure", "human", "LLM", "centred", "Δ", "*"]
     assert len([line for line in lines if line.strip().startswith("NDCG@1")]) == 3
 
 

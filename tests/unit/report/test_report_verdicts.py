@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from rag_sourcebias.infer.means import SkewCode
@@ -74,13 +72,6 @@ def test_a_refused_interval_gives_the_refusal_alone(report_of, make):
         relative_delta=None, interval=None, refusal=SourceCode.NOTHING_RELEVANT(), p_adjusted=None
     )
     assert "None" not in text(report_of(undefined))
-
-
-def test_the_published_figure_is_named_where_it_is_another(report_of, make):
-    cell = make.cell(p_adjusted=0.01)
-    assert SourceCode.PUBLISHED not in said(report_of(cell))
-    plain = dataclasses.replace(cell, relative_delta=70.3)
-    assert said(report_of(plain))[SourceCode.PUBLISHED].numbers == {"delta": 70.3}
 
 
 def test_the_primary_measure_alone_decides(report_of, make):
