@@ -87,7 +87,7 @@ def start(
     report: Annotated[
         Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
     ] = None,
-    texts: Texts = True,
+    texts: Texts = None,
     table: TableFile = None,
     json: Annotated[
         str | None,
@@ -126,7 +126,8 @@ def start(
     here = Path(path)
     shown = here / "report.json" if (here / "report.json").is_file() else here
     if _is_report(shown):
-        _show_report(shown, report, texts=texts, table=table)
+        # what a stored report holds was decided when it was made
+        _show_report(shown, report, texts=texts is not False, table=table)
     elif (here / "chroma.sqlite3").is_file():
         _show_store(f"chroma:{path}", collection, sidecar, json)
     elif _is_log(here):
@@ -150,7 +151,7 @@ def _run(
     found: Guess,
     report: Path | None,
     *,
-    texts: bool,
+    texts: bool | None,
     dry_run: bool,
 ) -> None:
     """Say what was found, and run its command in this process, through the program's main."""
@@ -161,8 +162,8 @@ def _run(
     command = [*found.command]
     if report is not None:
         command += ["--report", str(report)]
-    if not texts:
-        command.append("--no-texts")
+    if texts is not None:
+        command.append("--texts" if texts else "--no-texts")
     say(f"$ rag-sourcebias {shlex.join(command)}")
     if found.lacks:
         say(found.lacks)

@@ -30,6 +30,7 @@ from rag_sourcebias.judged.data import (
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.observe.document_stores import corpus_of
+from rag_sourcebias.report.render import without_texts
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,
     FinishedRun,
@@ -195,6 +196,7 @@ def audit(
     id_key: str | None = None,
     config: AuditConfig | None = None,
     cache: str | os.PathLike[str] | None = None,
+    texts: bool | None = None,
     on_stage: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> SkewReport | ShownReport:
@@ -238,6 +240,9 @@ def audit(
         All settings at once, in place of keywords.
     cache : path, optional
         Folder for vectors.
+    texts : bool, optional
+        Keep the texts of the few queries that matter most. Left out, the report holds those of
+        bundled data sets, and of others ids and numbers.
     on_stage : callable, optional
         Told what begins. Left out, how far the work is and how long the rest takes is printed on
         standard error, every ten seconds.
@@ -284,7 +289,7 @@ def audit(
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
     if len(runs) == len(specs):
         corpus = None if given.dataset is None else given.dataset.corpus
-        return measure_source_bias(
+        report = measure_source_bias(
             runs,
             given.qrels,
             given.tags,
@@ -294,17 +299,24 @@ def audit(
             design="unknown" if given.dataset is None else given.dataset.design,
             clusters=clusters,
         )
-    if given.dataset is None:
+    elif given.dataset is None:
         raise DataError(
             "data hold no " + ("queries" if given.texts else "texts") + " to retrieve with: add "
             "corpus ({id: text}) and queries ({id: text}), or pass finished results in place of a "
             "retriever"
         )
-    ask = partial(
-        audit_source, given.dataset, specs, config=checked, depth=depth, clusters=clusters
-    )
-    if on_stage is not None:
-        return ask(on_stage=on_stage)
+    else:
+        ask = partial(
+            audit_source, given.dataset, specs, config=checked, depth=depth, clusters=clusters
+        )
+        report = ask(on_stage=on_stage) if on_stage else _with_progress(ask, specs)
+    if texts is None:
+        texts = _is_bundled(data)
+    return report if texts else without_texts(report)
+
+
+def _with_progress(ask: Callable[..., SkewReport], specs: Sequence[RetrieverSpec]) -> SkewReport:
+    """Print how far the work is."""
     with Stages() as progress:
         parts: list[Any] = [*specs, *(getattr(spec, "encoder", None) for spec in specs)]
         for part in parts:
@@ -377,9 +389,15 @@ def _is_data(value: Any) -> bool:  # noqa: ANN401
     if isinstance(value, Mapping):
         return any(name in value for name in ("qrels", "corpus", "queries"))
     if isinstance(value, str | os.PathLike):
-        named = value == "sample" or value in {entry.name for entry in list_datasets()}
-        return named or (is_path(value) and Path(value).is_dir())
+        return _is_bundled(value) or (is_path(value) and Path(value).is_dir())
     return False
+
+
+def _is_bundled(value: Any) -> bool:  # noqa: ANN401
+    """Return whether it is the name of a data set that comes with the package."""
+    if not isinstance(value, str):
+        return False
+    return value == "sample" or value in {entry.name for entry in list_datasets()}
 
 
 def interval(

@@ -41,9 +41,9 @@ NODES = {
     "source": 24836,
     "style": 12231,
     "tagging": 14078,
-    "terminal": 3086,
+    "terminal": 3122,
     "testing": 3005,
-    ".": 4385,
+    ".": 4437,
     "integrations": 28827,
 }
 NODES_PER_STATEMENT = 8.5

@@ -137,10 +137,29 @@ QUICK = ("audit", "source", "one", "--cutoffs", "1", "--no-sole-corpus", "--no-l
 @pytest.mark.parametrize("command", [QUICK, ("start", "one")])
 def test_a_report_without_texts_quotes_none(folder: Path, command: tuple[str, ...]) -> None:
     text = next(iter(paired_dataset(n=N).corpus.texts))
-    for option, quoted in (("--texts", True), ("--no-texts", False)):
-        code, _, told = inside(*command, "--report", option, option, cwd=folder)
+    for options, quoted in ((["--texts"], True), (["--no-texts"], False), ([], False)):
+        report = "".join(["report", *options])
+        code, _, told = inside(*command, "--report", report, *options, cwd=folder)
         assert code == 0, told
-        assert (text[:20] in (folder / option / "report.json").read_text()) == quoted
+        for kind in ("json", "md"):
+            shown = (folder / report / f"report.{kind}").read_text()
+            assert (text[:20] in shown) == quoted
+
+
+def test_a_report_on_a_sample_quotes_its_texts(folder: Path) -> None:
+    sample = ("audit", "source", "--sample", "--no-sole-corpus", "--no-length-matched")
+    for options, quoted in (((), True), (("--no-texts",), False)):
+        code, _, told = inside(*sample, "--report", "sample", *options, cwd=folder)
+        assert code == 0, told
+        cases = json.loads((folder / "sample" / "report.json").read_text())["systems"][0]
+        assert all(bool(case["asked"]) == quoted for case in cases["evidence"])
+    # drawn anew, a report keeps the texts that it holds
+    assert inside(*sample, "--report", "sample", cwd=folder)[0] == 0
+    stored = (folder / "sample" / "report.json").read_text()
+    assert inside("start", "sample", "--report", "again", cwd=folder)[0] == 0
+    assert (folder / "again" / "report.json").read_text() == stored
+    assert inside("start", "sample", "--report", "bare", "--no-texts", cwd=folder)[0] == 0
+    assert (folder / "bare" / "report.json").read_text() != stored
 
 
 def test_only_delivery_writes_reports() -> None:

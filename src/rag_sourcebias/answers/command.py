@@ -120,7 +120,7 @@ def answers(
     ] = True,
     config: AnswerConfig,
     report: common.ReportFolder = None,
-    texts: Texts = True,
+    texts: Texts = None,
     table: TableFile = None,
 ) -> None:
     """Measure how much a similarity score of correctness rewards a system's style.

@@ -333,7 +333,7 @@ def debias(
         bool, typer.Option("--force", help="Write the result even if it made things worse.")
     ] = False,
     report: opt.ReportFolder = None,
-    texts: Texts = True,
+    texts: Texts = None,
     table: TableFile = None,
     cache: opt.Cache = None,
 ) -> None:

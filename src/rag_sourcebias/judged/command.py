@@ -577,7 +577,7 @@ def interval(
             help="Folder for report.html, report.md and report.json.", rich_help_panel=_OUTPUT
         ),
     ] = None,
-    texts: Texts = True,
+    texts: Texts = None,
     table: TableFile = None,
     json: JsonFile = None,
 ) -> None:

@@ -337,7 +337,7 @@ def source(
     ] = None,
     scale: Scale,
     report: opt.ReportFolder = None,
-    texts: Texts = True,
+    texts: Texts = None,
     table: TableFile = None,
 ) -> None:
     """Measure whether rankings favour human-written or LLM-written documents.
@@ -444,7 +444,7 @@ def _audit_one(
     group: str | None,
     scale: Scale,
     report: Path | None,
-    texts: bool,
+    texts: bool | None,
     table: Path | None,
     named: str,
 ) -> SkewReport:

@@ -115,7 +115,7 @@ def style(
     ] = True,
     config: StyleConfig,
     report: common.ReportFolder = None,
-    texts: Texts = True,
+    texts: Texts = None,
     table: TableFile = None,
 ) -> None:
     """Measure which writing styles rankings favour, in documents and in queries.

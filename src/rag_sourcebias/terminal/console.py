@@ -167,7 +167,7 @@ def deliver(
     *,
     show: Callable[[], object] | None = None,
     figures: Callable[[Path], object] = lambda _: None,
-    texts: bool = True,
+    texts: bool | None = True,
     table: Path | None = None,
 ) -> None:
     """Write the figures of a report, print it, and draw its pages, or say how they can be had.

@@ -310,12 +310,24 @@ JsonFile = Annotated[
 ReportFolder = Annotated[
     Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
 ]
+
+
+def _texts(ctx: typer.Context, kept: bool | None) -> bool | None:
+    """Keep the texts of bundled data, unless told otherwise."""
+    if kept is None and (ctx.params.get("sample") or ctx.params.get("dataset")):
+        return True
+    return kept
+
+
 Texts = Annotated[
-    bool,
+    bool | None,
     typer.Option(
         "--texts/--no-texts",
-        help="Keep the texts of the few cases that matter most in the report; without them it "
-        "holds ids and numbers.",
+        callback=_texts,
+        help="Keep the texts of the few cases that matter most in the report, not ids and numbers "
+        "alone. By default check-pairs and explain keep them, other commands those of bundled "
+        "samples.",
+        show_default=False,
     ),
 ]
 TableFile = Annotated[

@@ -398,3 +398,20 @@ def test_what_gives_no_interval(options: dict[str, Any], message: str) -> None:
 
 
 # What is held in a session says how much of what it is, on one line.
+
+
+@pytest.mark.parametrize("on_stage", [None, lambda _: None])
+def test_texts_enter_a_report_on_request_alone(on_stage: Any) -> None:
+    def quoted(data: Any, **options: Any) -> bool:
+        report = rsb.audit("bm25", data, on_stage=on_stage, **options)
+        cases = [case for system in report.systems for case in system.evidence]
+        assert cases
+        texts = {bool(case.asked and case.first.text and case.second.text) for case in cases}
+        assert len(texts) == 1
+        assert texts != {False} or not any(c.asked or c.first.text or c.second.text for c in cases)
+        return texts.pop()
+
+    assert not quoted(DATA)
+    assert quoted(DATA, texts=True)
+    assert quoted("sample")
+    assert not quoted("sample", texts=False)
