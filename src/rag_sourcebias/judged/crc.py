@@ -312,19 +312,18 @@ def perturb(probs: FloatArray, lam: float | FloatArray) -> FloatArray:
         Rows sum to 1.
     """
     lam = np.broadcast_to(np.asarray(lam, dtype=np.float64), len(probs))
-    raised = _raised(probs, np.maximum(lam, 0.0))
-    if np.all(lam >= 0):
-        return raised
-    lowered = _raised(probs[:, ::-1], np.maximum(-lam, 0.0))[:, ::-1]
-    return np.where(lam[:, None] >= 0, raised, lowered)
+    up = lam[:, None] >= 0
+    moved = _raised(np.where(up, probs, probs[:, ::-1]), np.abs(lam))
+    return np.where(up, moved, moved[:, ::-1])
 
 
 def _raised(probs: FloatArray, lam: FloatArray) -> FloatArray:
     """Move mass up, for λ of at least 0."""
     tails = np.minimum(np.cumsum(probs[:, :0:-1], axis=1)[:, ::-1], 1.0)
-    keep = np.broadcast_to(1.0 - lam[:, None], tails.shape)
-    tails = np.divide(np.minimum(tails, keep), keep, out=np.ones_like(tails), where=keep > 0)
-    survival = np.column_stack([np.ones(len(probs)), tails, np.zeros(len(probs))])
+    keep = 1.0 - lam[:, None]
+    survival = np.ones((len(probs), probs.shape[1] + 1))
+    np.divide(np.minimum(tails, keep), keep, out=survival[:, 1:-1], where=keep > 0)
+    survival[:, -1] = 0.0
     return np.asarray(survival[:, :-1] - survival[:, 1:])
 
 
