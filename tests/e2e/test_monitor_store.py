@@ -104,9 +104,9 @@ def wait_until_read(url: str, n: int) -> dict[str, Any]:
     raise AssertionError(f"read {overview['follower']}")
 
 
-@pytest.mark.parametrize("baseline", ["reference:1000", "store:chroma:db"])
 @pytest.mark.parametrize(
-    ("came", "favoured", "rule"), [(400, 0.0, "composition"), (0, 0.5, "shift")]
+    ("baseline", "came", "favoured", "rule"),
+    [("reference:1000", 400, 0.0, "composition"), ("store:chroma:db", 0, 0.5, "shift")],
 )
 def test_what_came_into_the_store_is_told_from_ranking(
     tmp_path: Path, baseline: str, came: int, favoured: float, rule: str

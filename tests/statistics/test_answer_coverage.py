@@ -49,7 +49,7 @@ def holds(interval, truth):
     return interval is not None and not interval.excludes(truth)
 
 
-@pytest.mark.parametrize("n", [120, 400])
+@pytest.mark.parametrize("n", [120])
 @pytest.mark.parametrize(("own", "length"), [(1.0, 0.12), (1.0, 0.0), (0.0, 0.0)])
 def test_means_unfairness_differences_and_auc(n, own, length):
     rng = np.random.default_rng(n)

@@ -15,7 +15,7 @@ from rag_sourcebias.infer.means import (
 from rag_sourcebias.source.audit import win_rate_at
 
 pytestmark = pytest.mark.slow
-RUNS = 1000
+RUNS = 600
 
 
 def wins(rng, g, *, size, p, rho, tied):
@@ -27,7 +27,7 @@ def wins(rng, g, *, size, p, rho, tied):
     return value, cluster
 
 
-@pytest.mark.parametrize("g", [5, 30, 100, 300])
+@pytest.mark.parametrize("g", [5, 30, 300])
 @pytest.mark.parametrize(
     "setting",
     [
@@ -78,7 +78,7 @@ def test_standardised_means(g, shape):
     assert covered / returned >= acceptable(FLOOR - 0.01, returned)
 
 
-@pytest.mark.parametrize("g", [30, 100, 300])
+@pytest.mark.parametrize("g", [30, 300])
 @pytest.mark.parametrize(
     ("intercept", "tied", "spread", "size"),
     [(0.0, 0.0, 0.0, 1), (0.5, 0.1, 0.7, 2), (-1.5, 0.05, 0.5, 3), (-2.5, 0.0, 0.0, 1)],
@@ -110,7 +110,7 @@ def test_win_rate_at_equal_length(intercept, tied, spread, size, g):
         assert covered / returned >= acceptable(FLOOR, returned)
 
 
-@pytest.mark.parametrize("n", [50, 160, 300])
+@pytest.mark.parametrize("n", [50, 300])
 @pytest.mark.parametrize(
     ("gain", "loss"), [(0.0, 0.0), (0.01, 0.005), (0.03, 0.03), (0.1, 0.05), (0.3, 0.25)]
 )

@@ -25,7 +25,7 @@ from rag_sourcebias.debias.legacy_report import DebiasReport
 pytestmark = pytest.mark.slow
 LLM, SECOND = "llm:x", 1 / log2(3)
 MOST = 200 * (1 - SECOND) / (1 + SECOND)  # Relative Δ@5 where human texts always come first
-MARGIN, N, RUNS = 20.0, 80, 120
+MARGIN, N, RUNS = 20.0, 80, 80
 CONFIG = DebiasConfig(cutoffs=(5,), quality_cutoff=5, tolerance=MARGIN, resamples=199)
 
 
@@ -125,7 +125,7 @@ def test_what_is_further_than_before_is_called_worse(before: float, after: float
 def test_the_queries_asked_for_are_enough() -> None:
     """At least three in four of the larger studies reach a verdict."""
     rng, done, reached = np.random.default_rng(6), 0, 0
-    while done < 100:
+    while done < 60:
         truth = rng.uniform(-40, 40)
         pilot = measured(truth, truth, rng, n=30).datasets[0].outcomes[1].skew_at(5)
         if pilot.n_needed is None or pilot.n_needed > 3_000:

@@ -10,7 +10,7 @@ from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.plan import LabeledDocuments, design_document_sample, document_interval
 
 pytestmark = pytest.mark.slow
-RUNS = 400
+RUNS = 250
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 CUTS = np.array([0.0, 1.0, 2.0])
 RANKS = np.arange(1, 11)

@@ -15,7 +15,7 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.judged.judge_audit import BiasColumns, judge_biases
 
 pytestmark = pytest.mark.slow
-RUNS = 1500
+RUNS = 900
 TESTED = ("length", "verbosity", "self_preference", "first_place")
 
 
@@ -87,7 +87,7 @@ def alarms(found, tested):
     }
 
 
-@pytest.mark.parametrize(("n", "size"), [(15, 1), (30, 1), (60, 1), (200, 1), (30, 3), (60, 3)])
+@pytest.mark.parametrize(("n", "size"), [(15, 1), (200, 1), (30, 3), (60, 3)])
 @pytest.mark.parametrize("kind", ["verdicts", "grades", "values"])
 def test_an_even_judge_gives_no_more_than_five_in_a_hundred_false_alarms(kind, n, size):
     assert alarms(*rates(kind, n, size, RUNS)) == {}

@@ -19,7 +19,7 @@ from rag_sourcebias.judged.crc import recalibration
 from rag_sourcebias.judged.plan import design_document_sample, document_interval
 
 pytestmark = pytest.mark.slow
-RUNS = 800
+RUNS = 500
 
 
 def load(name: str):
@@ -80,7 +80,7 @@ def test_judges_that_say_little(judge):
     name, _, n_votes = judge.partition(" ")
     rng = np.random.default_rng(list(judge.encode()))
     hits = {"population": 0, "pool": 0, "recalibrated": 0}
-    runs = 250
+    runs = 150
     for _ in range(runs):
         queries = sim.draw(30 + 112, rng)
         queries = getattr(sim, name)(queries, *((int(n_votes), rng) if n_votes else ()))

@@ -17,7 +17,7 @@ from rag_sourcebias.infer.judged import (
 )
 
 pytestmark = pytest.mark.slow
-RUNS = 1200
+RUNS = 700
 BOUND = acceptable(FLOOR, RUNS)
 
 

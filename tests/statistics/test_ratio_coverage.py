@@ -10,7 +10,7 @@ from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.means import relative_delta_interval
 
 pytestmark = pytest.mark.slow
-SIZES = (50, 300, 2000)
+SIZES = (50, 2000)
 
 
 def simulate(population, n, *, runs=RUNS, seed=0, **options):
@@ -34,23 +34,18 @@ def test_auto_covers_everywhere_and_hardly_refuses(name, n):
     returned, covered = simulate(POPULATIONS[name], n)
     assert returned > 0.999  # only samples in which nothing scores at all have no interval
     assert covered >= acceptable(FLOOR, RUNS)
+    if n == 2000:  # where coverage is near nominal the width is honest, not just safe
+        assert covered <= 0.985
 
 
-@pytest.mark.parametrize("level", [0.8, 0.9, 0.99])
+@pytest.mark.parametrize("level", [0.8, 0.99])
 @pytest.mark.parametrize("name", ["cutoff 1 (.05, .12)", "NDCG@5", "skewed", "twins tie half"])
 def test_other_levels(name, level):
     _, covered = simulate(POPULATIONS[name], 100, seed=1, confidence_level=level)
     assert covered >= acceptable(level - 0.02 * (level < 0.99) - 0.01, RUNS)
 
 
-@pytest.mark.parametrize("name", POPULATIONS)
-def test_auto_is_not_wider_than_needed_when_queries_are_many(name):
-    """At 2,000 queries coverage is near nominal, so the width is honest, not just safe."""
-    _, covered = simulate(POPULATIONS[name], 2000, runs=1000, seed=2)
-    assert covered <= 0.985
-
-
-@pytest.mark.parametrize("n", [12, 20, 100])
+@pytest.mark.parametrize("n", [12, 100])
 @pytest.mark.parametrize(
     "population",
     [at_one(0.02, 0.02), at_one(0.01, 0.08), with_ties(0, 0, 0.5, 1), with_ties(0.01, 0, 0.5, 0.5)],
@@ -78,14 +73,14 @@ def test_methods_by_name_cover_or_refuse(name, n, method):
     """A refusal selects samples; what is promised is few wrong intervals, and coverage where an
     interval is the rule rather than the lucky exception.
     """
-    returned, covered = simulate(POPULATIONS[name], n, runs=1000, method=method)
+    returned, covered = simulate(POPULATIONS[name], n, runs=800, method=method)
     missed = returned * (1 - covered)
-    assert missed <= 1 - acceptable(FLOOR, 1000)
+    assert missed <= 1 - acceptable(FLOOR, 800)
     if returned > 0.8:
-        assert covered >= acceptable(FLOOR, 1000)
+        assert covered >= acceptable(FLOOR, 800)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [50, 300])
 @pytest.mark.parametrize("name", ["cutoff 1 (.28, .46)", "NDCG@5", "skewed"])
 def test_bootstrap_covers_or_refuses(name, n):
     runs = 400

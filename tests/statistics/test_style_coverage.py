@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 RUNS = 200
 
 
-@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("k", [2, 10])
 @pytest.mark.parametrize("world", ["alike", "one style", "gradient, ties", "nearly one order"])
 def test_intervals_hold(world, k):
     found = worlds.counts(world, 20, k, False, RUNS, 900)["counts"]

@@ -24,7 +24,7 @@ PLANTED: dict[str, State] = {
     "index and ranking": (0.4, (0.5, 0.5), (-0.8, 0.2)),
     "nothing": BEFORE,
 }
-RUNS, REJECT = 300, 0.001
+RUNS, REJECT = 150, 0.001
 
 
 def true_parts(new: State) -> np.ndarray:

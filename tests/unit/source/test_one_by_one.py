@@ -62,9 +62,10 @@ def numbers(system: SystemSkew) -> list[float | None]:
 
 def test_each_generator_has_the_numbers_of_a_folder_of_its_own(tmp_path: Path) -> None:
     specs = [BM25Spec(), DenseSpec(HashingEncoder())]
-    every = audit_source(folder(tmp_path / "all", MODELS), specs, config=CONFIG)
+    models = MODELS[:2]
+    every = audit_source(folder(tmp_path / "all", models), specs, config=CONFIG)
     assert {s.variant for s in every.systems} == {"mixed", "together", "length-matched"}
-    for model in MODELS:
+    for model in models:
         alone = audit_source(folder(tmp_path / model, (model,)), specs, config=CONFIG)
         for system in alone.systems:
             found = numbers(every.system(system.name, system.variant, other=model))
