@@ -32,7 +32,7 @@ NODES = {
     "judged": 29495,
     "llm": 4069,
     "measure": 7123,
-    "monitor": 32292,
+    "monitor": 32067,
     "neural": 11374,
     "observe": 7849,
     "pairs": 21488,

@@ -265,7 +265,6 @@ def read_time(option: str, text: str | None) -> float | None:
 
 
 _MOST_ALARMS = 20
-_TWO = 2
 _MEASURES = {"exposure": "exposure", "first": "first ranks"}
 _TOLD = {
     "composition": "[yellow]store changed[/]",
@@ -331,35 +330,24 @@ def _about(snapshot: MonitorSnapshot) -> list[str]:
 
 
 def _table(snapshot: MonitorSnapshot) -> Table:
-    corrected = bool(snapshot.corrected)
     table = Table(snapshot.by, "of", box=None, pad_edge=False, header_style="dim")
-    for name in (
-        "share",
-        "interval",
-        "baseline",
-        *(["corrected"] if corrected else []),
-        "change",
-    ):
+    names = ["share", "interval", "baseline", "change"]
+    if snapshot.corrected:
+        names.insert(3, "corrected")
+    for name in names:
         table.add_column(name, justify="right")
-    shown = snapshot.groups
-    of_two = [g.group for g in shown if g.measure == shown[0].measure and g.share > 0]
-    if len(of_two) == _TWO and not corrected:  # one says it all
-        shown = tuple(g for g in shown if g.group == ("human" if "human" in of_two else of_two[0]))
-        table.caption = f"the rest is {' and '.join(sorted(set(of_two) - {shown[0].group}))}"
-        table.caption_justify = "left"
-    for share in shown:
-        known = "–" if share.baseline is None else f"{share.baseline:.3f}"
-        cells = [f"{share.share:.3f}", f"[{share.lower:.3f}, {share.upper:.3f}]", known]
-        if corrected:
-            value = snapshot.corrected.get(share.group)
-            cells.append(
-                f"{value:.3f}" if value is not None and share.measure == "exposure" else "–"
-            )
-        cells.append("[bold red]ALARM[/]" if share.alarm else f"{share.statistic:.0%}")
-        name = escape(share.group or "untagged")
-        table.add_row(
-            name, _MEASURES[share.measure], *(escape(c) if "ALARM" not in c else c for c in cells)
-        )
+    for share in snapshot.groups:
+        cells = {
+            "share": f"{share.share:.3f}",
+            "interval": f"[{share.lower:.3f}, {share.upper:.3f}]",
+            "baseline": "–" if share.baseline is None else f"{share.baseline:.3f}",
+            "change": "ALARM" if share.alarm else f"{share.statistic:.0%}",
+            "corrected": "–",
+        }
+        if share.measure == "exposure" and share.group in snapshot.corrected:
+            cells["corrected"] = f"{snapshot.corrected[share.group]:.3f}"
+        row = [share.group or "untagged", _MEASURES[share.measure], *(cells[n] for n in names)]
+        table.add_row(*map(escape, row), style="bold red" if share.alarm else None)
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -202,12 +203,11 @@ def corpus_share(
     require_one_of("by", by, ("source", "style"))
     if not len(table):
         raise DataError("the tag store holds no documents: there is no share of the corpus")
-    names, codes = (
-        (table.sources, table.source_codes) if by == "source" else (table.styles, table.style_codes)
-    )
-    counts = {name: int((codes == code).sum()) for code, name in enumerate(names)}
-    counts[""] = int((codes < 0).sum())
-    return CorpusShare({name: n / len(table) for name, n in sorted(counts.items()) if n})
+    names, codes = table.sources, table.source_codes
+    if by == "style":
+        names, codes = table.styles, table.style_codes
+    counts = Counter(names[code] if code >= 0 else "" for code in codes.tolist())
+    return CorpusShare({name: n / len(table) for name, n in sorted(counts.items())})
 
 
 # Shares corrected for the errors of a tagger.

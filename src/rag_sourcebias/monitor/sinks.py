@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import http.client
-import json
 import logging
 import math
-import ssl
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import closing
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping
+from http.client import HTTPException
+from typing import Protocol, runtime_checkable
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+from msgspec.json import encode
 
 from rag_sourcebias.core.errors import DataError, require_at_least, visible
 from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot
@@ -112,22 +113,21 @@ class SinkGroup:
 
     def alarm(self, alarm: Alarm) -> None:
         """Tell every sink of one alarm."""
-        for sink in self._sinks:
-            with self._telling:
-                sink.alarm(alarm)
+        self._each(lambda sink: sink.alarm(alarm))
 
     def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
         """Tell every sink of the states."""
         given = tuple(snapshots)
-        for sink in self._sinks:
-            with self._telling:
-                sink.snapshots(given)
+        self._each(lambda sink: sink.snapshots(given))
 
     def close(self) -> None:
         """Close every sink."""
+        self._each(lambda sink: sink.close())
+
+    def _each(self, tell: Callable[[Sink], None]) -> None:
         for sink in self._sinks:
             with self._telling:
-                sink.close()
+                tell(sink)
 
 
 def _snapshot_text(snapshot: MonitorSnapshot) -> str:
@@ -186,16 +186,10 @@ class _Poster:
             raise DataError(f"timeout must be a number of seconds above 0, got {timeout}")
         if secret is not None and not secret:
             raise DataError("secret of the webhook is empty; give None to send no signature")
-        self._dropped = dropped
-        self._timeout = timeout
-        self._attempts = attempts
-        self._pause = pause
+        self._dropped, self._url, self.shown = dropped, url, _shown(url)
+        self._timeout, self._attempts, self._pause = timeout, attempts, pause
         self._key = secret.encode() if isinstance(secret, str) else secret
-        self._secure, self._host, self._port, self._target = _parts(url)
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        port = "" if self._port is None else f":{self._port}"
-        self.shown = f"{'https' if self._secure else 'http'}://{host}{port}/…"
-        self._context = ssl.create_default_context() if self._secure else None
+        self._open = build_opener(ProxyHandler({}), _NoRedirect()).open
         self._after_fork()
         renews_after_fork(self)
 
@@ -204,12 +198,7 @@ class _Poster:
 
     def observe(self, event: Alarm) -> None:
         """Deliver one alarm, or count it as dropped; each attempt says the same delivery id."""
-        fields = {
-            key: None if isinstance(value, float) and not math.isfinite(value) else value
-            for key, value in event.to_dict().items()
-        }
-        whole = {"kind": "alarm", "version": 1, "alarm": fields}
-        body = json.dumps(whole, allow_nan=False).encode()
+        body = encode({"kind": "alarm", "version": 1, "alarm": event})
         delivery = str(uuid.uuid4())
         pause = self._pause
         reason = ""
@@ -229,8 +218,6 @@ class _Poster:
 
     def _send(self, body: bytes, delivery: str) -> tuple[str, bool]:
         """Try once; return "", or why it failed and whether another request may succeed."""
-        secure: dict[str, Any] = {} if self._context is None else {"context": self._context}
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "rag-sourcebias",
@@ -242,28 +229,32 @@ class _Poster:
             headers["Rag-Sourcebias-Timestamp"] = stamp
             headers["Rag-Sourcebias-Signature"] = f"sha256={signed}"
         try:
-            with closing(
-                kind(self._host, self._port, timeout=self._timeout, **secure)
-            ) as connection:
-                connection.request("POST", self._target, body, headers)
-                status = connection.getresponse().status  # its content is of no use
+            with self._open(Request(self._url, body, headers), timeout=self._timeout):
+                return "", False  # its content is of no use
+        except HTTPError as error:
+            error.close()
+            may_pass = error.code in _MAY_PASS or error.code >= 500
+            return f"webhook endpoint answered with status {error.code}", may_pass
         except TimeoutError:
             return "webhook endpoint did not answer in time", True
-        except (OSError, http.client.HTTPException):
+        except (OSError, HTTPException):
             return "webhook endpoint could not be reached", True
-        if 200 <= status < 300:
-            return "", False
-        may_pass = status in _MAY_PASS or status >= 500
-        return f"webhook endpoint answered with status {status}", may_pass
 
 
-def _parts(url: str) -> tuple[bool, str, int | None, str]:
-    """Return whether it is https, host, port, and path with query."""
+class _NoRedirect(HTTPRedirectHandler):
+    """Take a redirection for the answer that it is: an alarm goes where it was sent."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none."""
+
+
+def _shown(url: str) -> str:
+    """Return a URL without what may be secret in it, if it can be posted to."""
     if not (url.isascii() and url.isprintable() and " " not in url):
         raise DataError("URL of the webhook holds spaces or characters that a URL has to escape")
     try:
         parts = urlsplit(url)
-        port = parts.port
+        _ = parts.port
         (parts.hostname or "").encode("idna")  # what connecting would raise, much later
     except ValueError as error:
         raise DataError("URL of the webhook has no valid host or port") from error
@@ -273,10 +264,9 @@ def _parts(url: str) -> tuple[bool, str, int | None, str]:
         )
     if not parts.hostname:
         raise DataError("URL of the webhook has no host; give one such as https://host/path")
-    if parts.username is not None or parts.password is not None:
+    if "@" in parts.netloc:
         raise DataError("URL of the webhook holds a user or password, which would not be sent")
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return parts.scheme == "https", parts.hostname, port, target
+    return f"{parts.scheme}://{parts.netloc}/…"
 
 
 # Tell an HTTP endpoint of alarms, without making the application wait for it.
