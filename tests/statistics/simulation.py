@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import bdtr, betaincinv, ndtr
 
-RUNS = 1500
+RUNS = 1000
 FLOOR = 0.93  # what an interval at a nominal 95 % must cover in every setting
 
 

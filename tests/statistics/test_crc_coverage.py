@@ -16,7 +16,7 @@ from rag_sourcebias.judged.crc import (
 )
 
 pytestmark = pytest.mark.slow
-RUNS = 120
+RUNS = 80
 TARGETS = 60
 CUTS = np.array([0.0, 1.0, 2.0])
 GAINS = 2.0 ** np.arange(4) - 1
@@ -87,7 +87,7 @@ def test_rule_of_the_paper_under_covers_with_few_queries():
 
 
 def test_dual_calibration_under_covers_the_mean_of_the_test_queries():
-    held, runs = 0, 80
+    held, runs = 0, 60
     for run in range(runs):
         labels, y = draw(212, np.random.default_rng((9, run)), "soft")
         known, new = labels.take(np.arange(100)), labels.take(np.arange(100, 212))

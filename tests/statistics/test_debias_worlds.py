@@ -25,7 +25,7 @@ from rag_sourcebias.debias.legacy_report import DebiasReport
 pytestmark = pytest.mark.slow
 LLM, SECOND = "llm:x", 1 / log2(3)
 MOST = 200 * (1 - SECOND) / (1 + SECOND)  # Relative Δ@5 where human texts always come first
-MARGIN, N, RUNS = 20.0, 80, 80
+MARGIN, N, RUNS = 20.0, 80, 60
 CONFIG = DebiasConfig(cutoffs=(5,), quality_cutoff=5, tolerance=MARGIN, resamples=199)
 
 

@@ -46,7 +46,7 @@ def test_items(n, target):
     assert coverage(run) >= BOUND
 
 
-@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
+@pytest.mark.parametrize("target", ["population", "unlabeled"])
 @pytest.mark.parametrize("n_clusters", [10, 40])
 def test_clusters(n_clusters, target):
     def run(rng):

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))
 import style as worlds
 
 pytestmark = pytest.mark.slow
-RUNS = 200
+RUNS = 140
 
 
 @pytest.mark.parametrize("k", [2, 10])
@@ -47,8 +47,7 @@ def test_the_former_interval_is_rejected():
 
 
 @pytest.mark.parametrize(("world", "k", "n"), [
-    ("alike", 2, 30), ("alike", 3, 30), ("alike", 10, 10), ("alike, two camps", 10, 30),
-    ("alike, unsteady", 4, 30),
+    ("alike", 2, 30), ("alike", 10, 10), ("alike, two camps", 10, 30), ("alike, unsteady", 4, 30),
 ])  # fmt: skip
 def test_styles_alike_are_rarely_called_favoured(world, k, n):
     found = worlds.counts(world, n, k, False, RUNS, 901)["counts"]
