@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Literal, TypeAlias
 
@@ -497,27 +496,38 @@ _WORDS = re.compile(r"\s*\S+\s*|\s+")
 _NAME, _ASKED = 40, 160  # characters of an id and of a question in a line
 
 
-def differing(first: str, second: str) -> tuple[Pieces, Pieces]:
+def differing(first: str, second: str, asked: str = "") -> tuple[Pieces, Pieces]:
     """Cut two texts into (piece, is it missing from the other?), by words.
+
+    Parameters
+    ----------
+    asked : str
+        A query: then only its words and those with a digit count, as most of a rewrite differs.
 
     Examples
     --------
     >>> differing("a small cat", "a cat")
     ((('a ', False), ('small ', True), ('cat', False)), (('a cat', False),))
+    >>> differing("my cat of 3", "an old one", "Which cat?")[0]
+    (('my ', False), ('cat ', True), ('of ', False), ('3', True))
     """
-    words = tuple(_WORDS.findall(text) for text in (first, second))
-    plain = [[word.strip().casefold() for word in side] for side in words]
-    blocks = SequenceMatcher(None, plain[0], plain[1], autojunk=False).get_matching_blocks()
-    same = (set[int](), set[int]())
-    for at, place, size in blocks:
-        same[0].update(range(at, at + size))
-        same[1].update(range(place, place + size))
-    return _pieces(words[0], same[0]), _pieces(words[1], same[1])
+    one, two = _WORDS.findall(first), _WORDS.findall(second)
+    wanted = set(map(_plain, asked.split()))
+    return _pieces(one, two, wanted), _pieces(two, one, wanted)
 
 
-def _pieces(words: Sequence[str], same: set[int]) -> Pieces:
-    runs = groupby(range(len(words)), key=lambda at: at not in same)
-    return tuple(("".join(words[at] for at in places), marked) for marked, places in runs)
+def _plain(word: str) -> str:
+    """Return a word without case and punctuation."""
+    return "".join(filter(str.isalnum, word)).casefold()
+
+
+def _pieces(words: Sequence[str], other: Sequence[str], wanted: set[str]) -> Pieces:
+    plain = list(map(_plain, words))
+    lacking = set(plain).difference(map(_plain, other), [""])
+    if wanted:
+        lacking = {word for word in lacking if word in wanted or any(map(str.isdigit, word))}
+    runs = groupby(range(len(words)), key=lambda at: plain[at] in lacking)
+    return tuple(("".join(words[at] for at in places), mark) for mark, places in runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -605,15 +615,15 @@ def _texts(case: Evidence, words: CaseWords) -> Fold:
     asked = case.item if words.about else case.asked
     name = shorten(asked, _ASKED) or f"{words.noun} {shorten(case.item, _NAME)}"
     over = f"{words.about}: {case.asked}" if words.about and case.asked else case.asked
-    pieces = differing(case.first.text, case.second.text)
+    gone, new = differing(case.first.text, case.second.text)
     versions = Versions(
         name=f"{words.noun} {case.item}",
         about=over,
         where=words.noun,
         values=values,
         sides=(
-            side_of("gone", words.sides[0], case.first, pieces[0]),
-            side_of("new", words.sides[1], case.second, pieces[1]),
+            side_of("gone", words.sides[0], case.first, gone),
+            side_of("new", words.sides[1], case.second, new),
         ),
     )
     return Fold(summary=f"{name} ({values})", blocks=(versions,))

@@ -947,8 +947,8 @@ class SourceCode(Code, home="source"):
     BARS = "−{reach:whole} … +{reach:whole}"
     CASES = (
         "Each query adds its difference to the figure: positive where {baseline} text ranks "
-        "higher. One relevant document of each source is shown, with its rank; words that the "
-        "other text lacks are marked."
+        "higher. One relevant document of each source is shown, with its rank; words of the "
+        "query, and numbers, that the other text lacks are marked."
     )
     CUTOFFS = (
         "Each line is a {level:level} interval; filled marks are significant after correction; "
@@ -968,7 +968,7 @@ class SourceCode(Code, home="source"):
         "Intervals at {level:level} are not adjusted. {measure} carries the verdict, other "
         "measures are exploratory."
     )
-    CASE = "{query} ({ranks})"
+    CASE = "{query}: {asked} ({ranks})"
     RANKS = "rank of {baseline}: {rank:whole}, of {other}: {rank_other:whole}"
     MISSING = "{measure} against {other}: {refusal}."
     REPEATED_SYSTEM = "{system} ({variant})"

@@ -795,7 +795,7 @@ def _slopes(report: SkewResults, comparison: Comparison) -> tuple[str, pic.Pictu
 
 
 def _case(case: Evidence, baseline: str, other: str) -> d.Fold:
-    pieces = differing(case.first.text, case.second.text)
+    gone, new = differing(case.first.text, case.second.text, case.asked)
     ranks = SourceCode.RANKS(
         cases=(case.item,),
         baseline=baseline,
@@ -809,12 +809,12 @@ def _case(case: Evidence, baseline: str, other: str) -> d.Fold:
         about=case.asked,
         values=str(ranks),
         sides=(
-            side_of("gone", baseline, case.first, pieces[0]),
-            side_of("new", other, case.second, pieces[1]),
+            side_of("gone", baseline, case.first, gone),
+            side_of("new", other, case.second, new),
         ),
     )
     return d.Fold(
-        summary=SourceCode.CASE(query=shorten(case.asked or case.item, _QUESTION), ranks=ranks),
+        summary=SourceCode.CASE(query=case.item, asked=shorten(case.asked, _QUESTION), ranks=ranks),
         blocks=(versions,),
     )
 
