@@ -176,7 +176,7 @@ class SlotCusum:
         self.sums: FloatArray = np.zeros((2, columns))  # upwards, and downwards
         self.left_zero: IntArray = np.zeros((2, columns), np.int64)  # at these rows
         self._open: FloatArray = np.zeros(columns + beside + 4)
-        self._users: dict[str, int] = {}
+        self.users: dict[str, int] = {}
 
     # Half-days are filled.
 
@@ -227,13 +227,13 @@ class SlotCusum:
     def _counts(self, user: str | None) -> bool:
         if user is None:
             return True
-        n = self._users[user] = self._users.get(user, 0) + 1
+        n = self.users[user] = self.users.get(user, 0) + 1
         return n <= _MOST_OF_A_USER
 
     def _close(self, explained: Callable[[Change], bool | None]) -> Change | None:
         self.rows = np.concatenate([self.rows, self._open[None]])
         self._open = np.zeros(self.rows.shape[1])
-        self._users = {}
+        self.users = {}
         self.seen += 1
         if len(self.rows) > KEPT:
             self.rows = self.rows[1:]
@@ -437,23 +437,20 @@ class SlotCusum:
 
     # What is kept over a restart.
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON values."""
-        numbers = {name: np.asarray(getattr(self, name)).tolist() for name in _NUMBERS}
-        return {**numbers, "users": self._users}
+    def numbers(self) -> dict[str, Any]:
+        """Return the state; beside it only ``users`` are kept."""
+        return {name: getattr(self, name) for name in _NUMBERS}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`to_dict` of one with the same settings returned.
+    def restore(self, numbers: Mapping[str, Any], users: dict[str, int]) -> None:
+        """Go on from the numbers of one with the same settings, as JSON holds them.
 
         Raises
         ------
         DataError
             If it is not the state of such a one.
         """
-        members = {name: getattr(self, name) for name in _NUMBERS}
-        if state["rows"]:
-            members["rows"] = np.zeros((len(state["rows"]), self.rows.shape[1]))
-        else:  # which as a list has no second dimension
-            del members["rows"]
-        restore(self, members, state)
-        self._users = {str(user): int(n) for user, n in state["users"].items()}
+        rows = numbers.get("rows")
+        n = len(rows) if isinstance(rows, list) else 0
+        members = {**self.numbers(), "rows": np.zeros((n, self.rows.shape[1]))}
+        restore(self, members, numbers)
+        self.users = users

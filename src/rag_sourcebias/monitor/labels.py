@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.measure.relevance import attention_weights
 from rag_sourcebias.monitor.cusum import HALF_DAY, Change, SlotCusum
 from rag_sourcebias.monitor.data import MEASURES, OTHER, RANK_LIMITS, ShiftPart
@@ -226,6 +225,19 @@ def _is_undecided(parts: Sequence[ShiftPart]) -> bool:
     return any(
         part.of != "index" and 2 * abs(part.change) > index and not _is_sure(part) for part in parts
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptWatch:
+    """State of one set of labels, as it is stored: numbers by their names."""
+
+    labels: dict[str, str]
+    groups: list[str]
+    totals: dict[str, Any]
+    cusum: dict[str, Any]
+    users: dict[str, int]
+    topics: list[str]
+    odd: dict[str, int]
 
 
 class LabelWatch:
@@ -465,30 +477,30 @@ class LabelWatch:
             means.append(round(float(np.average(held[place], weights=rows[:, -4])), 9))
         return means[0], means[1]  # rounded: what did not change is the same
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON values."""
-        return {
-            "groups": list(self.groups.names),
-            "totals": {k: np.asarray(value).tolist() for k, value in vars(self.totals).items()},
-            "cusum": None if self.cusum is None else self.cusum.to_dict(),
-            "topics": list(self.topics),
-            "odd": dict(self.odd),
-        }
+    def kept(self, labels: dict[str, str]) -> KeptWatch:
+        """Return the state as it is stored."""
+        cusum = self.cusum
+        return KeptWatch(
+            labels=labels,
+            groups=self.groups.names,
+            totals=vars(self.totals),
+            cusum={} if cusum is None else cusum.numbers(),
+            users={} if cusum is None else cusum.users,
+            topics=list(self.topics),
+            odd=self.odd,
+        )
 
-    def restore(self, data: Mapping[str, Any]) -> None:
-        """Take a state that :meth:`to_dict` returned.
+    def restore(self, kept: KeptWatch) -> None:
+        """Go on from a state.
 
         Raises
         ------
         DataError
             If it does not fit the settings.
         """
-        try:
-            self.groups.restore(data["groups"])
-            restore(self.totals, dict(vars(self.totals)), data["totals"])
-            if self.cusum is not None:
-                self.cusum.restore(data["cusum"])
-            self.topics = {str(name): i for i, name in enumerate(data["topics"])}
-            self.odd = Counter({str(k): int(v) for k, v in data["odd"].items()})
-        except (AttributeError, KeyError, TypeError) as error:
-            raise DataError(f"stored state of a monitor: {error!r:.80}") from None
+        self.groups.restore(kept.groups)
+        restore(self.totals, vars(self.totals), kept.totals)
+        if self.cusum is not None:
+            self.cusum.restore(kept.cusum, kept.users)
+        self.topics = {name: i for i, name in enumerate(kept.topics)}
+        self.odd.update(kept.odd)

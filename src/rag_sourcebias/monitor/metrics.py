@@ -14,8 +14,6 @@ from rag_sourcebias.monitor.data import (
     OTHER,
     RANK_LIMITS,
     Alarm,
-    GroupCount,
-    GroupShare,
     MonitorSnapshot,
 )
 from rag_sourcebias.monitor.log.reading import LogSummary
@@ -103,10 +101,9 @@ Readings = Mapping[str, Values]
 
 _PREFIX = {"exposure": "exposure", "first": "top1"}
 _SHARES = frozenset({*_PREFIX.values(), "corrected_share"})
-_LIMITS = tuple(f"{limit:.1f}" for limit in RANK_LIMITS)
 
 
-def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> Readings:
+def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> dict[str, dict[Labels, float]]:
     """Return every value that snapshots hold, once.
 
     Labels of the monitor are kept, with names that Prometheus takes; those of the metric are
@@ -123,68 +120,71 @@ def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> Readings:
     given = tuple(snapshots)
     empty = {name: "" for one in given for name in label_values(one.labels)}
     found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
-
-    def note(name: str, labels: Mapping[str, str], value: float) -> None:
-        at = tuple(sorted(labels.items()))
-        values = found[name]
-        if name.partition(".")[0] in _SHARES:
-            # A share of another monitor with the same labels is no better than this one's.
-            values.setdefault(at, value)
-        else:
-            values[at] = max(value, values.get(at, value))
-
     for snapshot in given:
-        for one in _values(snapshot, empty | label_values(snapshot.labels)):
-            note(*one)
+        _note(found, _values(snapshot, empty | label_values(snapshot.labels)))
     # Documents of sources that are none: those of several sets of labels add up.
     counts = [count for one in given if one.by == "source" for count in one.counts]
     odd = [c.documents for c in counts if c.group not in ("", OTHER) and not is_source(c.group)]
     if counts:
-        note("odd_source_documents", {"part": "monitor"}, float(sum(odd)))
+        _note(found, [("odd_source_documents", _MONITOR, sum(odd))])
     return found
 
 
-_Value = tuple[str, Mapping[str, str], float]
+_Value = tuple[str, Mapping[str, str], float | None]
+_MONITOR = {"part": "monitor"}
+
+
+def _note(found: Mapping[str, dict[Labels, float]], values: Iterable[_Value]) -> None:
+    """Take values that are known; of two under the same labels the first share, the highest count.
+
+    A share of another monitor with the same labels is no better than the first one's.
+    """
+    for name, labels, value in values:
+        if value is not None and not math.isnan(value):
+            known = found[name]
+            at = tuple(sorted((str(key), str(text)) for key, text in labels.items()))
+            if at not in known or name.partition(".")[0] not in _SHARES:
+                known[at] = max(float(value), known.get(at, 0.0))
 
 
 def _values(snapshot: MonitorSnapshot, where: Mapping[str, str]) -> Iterator[_Value]:
-    yield "retrievals", where, float(snapshot.n_retrievals)
-    yield "empty_retrievals", where, float(snapshot.n_empty)
-    yield "retrieved_documents", where, float(snapshot.n_documents)
+    yield "retrievals", where, snapshot.n_retrievals
+    yield "empty_retrievals", where, snapshot.n_empty
+    yield "retrieved_documents", where, snapshot.n_documents
     by = {**where, "by": snapshot.by}
+    tested = [group for group in snapshot.groups if group.baseline is not None]
     for group in snapshot.groups:
-        yield from _shares(group, {**by, "group": group.group or UNTAGGED})
-    for count in snapshot.counts:
-        yield from _counts(count, {**by, "group": count.group or UNTAGGED})
-    for name, share in snapshot.corrected.items():
-        if not math.isnan(share):
-            yield "corrected_share", {**by, "group": name or UNTAGGED}, share
-    if any(group.baseline is not None for group in snapshot.groups):
-        active = float(any(group.alarm for group in snapshot.groups))
-        yield "alarm.active", {**where, "rule": "baseline"}, active
-    for reason, lost in snapshot.dropped.items():
-        yield "dropped_events", {"part": "monitor", "reason": reason}, float(lost)
-    for label, n in snapshot.overflowed.items():
-        yield "label_overflow", {"part": "monitor", "label": label}, float(n)
-    yield "bad_tags", {"part": "monitor"}, float(snapshot.bad_tags)
-
-
-def _shares(group: GroupShare, labels: Mapping[str, str]) -> Iterator[_Value]:
-    name = _PREFIX[group.measure]
-    if not math.isnan(group.share):
+        name = _PREFIX[group.measure]
+        labels = {**by, "group": group.group or UNTAGGED}
         yield name, labels, group.share
         yield f"{name}.lower", labels, group.lower
         yield f"{name}.upper", labels, group.upper
-    if group.baseline is not None:
         yield f"{name}.baseline", labels, group.baseline
-        yield "group_alarm.active", {**labels, "measure": name}, float(group.alarm)
+        if group in tested:
+            yield "group_alarm.active", {**labels, "measure": name}, group.alarm
+    if tested:
+        active = any(group.alarm for group in snapshot.groups)
+        yield "alarm.active", {**where, "rule": "baseline"}, active
+    for count in snapshot.counts:
+        labels = {**by, "group": count.group or UNTAGGED}
+        yield "group_documents", labels, count.documents
+        for limit, documents in zip(RANK_LIMITS, count.ranks, strict=True):
+            yield "retrieved_rank", {**labels, "le": str(float(limit))}, documents
+        yield "retrieved_rank", {**labels, "le": "+Inf"}, count.documents
+    for source, share in snapshot.corrected.items():
+        yield "corrected_share", {**by, "group": source or UNTAGGED}, share
+    yield from _lost("monitor", snapshot.dropped, snapshot.overflowed, snapshot.bad_tags)
 
 
-def _counts(count: GroupCount, labels: Mapping[str, str]) -> Iterator[_Value]:
-    yield "group_documents", labels, float(count.documents)
-    for limit, documents in zip(_LIMITS, count.ranks, strict=True):
-        yield "retrieved_rank", {**labels, "le": limit}, float(documents)
-    yield "retrieved_rank", {**labels, "le": "+Inf"}, float(count.documents)
+def _lost(
+    part: str, dropped: Mapping[str, int], overflowed: Mapping[str, int], bad_tags: int
+) -> Iterator[_Value]:
+    """Yield what a part of an application lost, or could not tell apart or read."""
+    for reason, n in dropped.items():
+        yield "dropped_events", {"part": part, "reason": reason}, n
+    for label, n in overflowed.items():
+        yield "label_overflow", {"part": part, "label": label}, n
+    yield "bad_tags", {"part": part}, bad_tags
 
 
 def label_values(labels: Mapping[str, str]) -> dict[str, str]:
@@ -248,19 +248,21 @@ class MonitorReader:
 
         ``alarms`` is 0 for each rule before the first, so that the first is seen as a rise.
         """
-        read = read_snapshots(())
+        found = read_snapshots(())
         with guarded(self.dropped, "monitor could not be read"):
-            read = read_snapshots(self._snapshots())
-        found = {name: dict(values) for name, values in read.items()}
+            found = read_snapshots(self._snapshots())
         with guarded(self.dropped, "lost events could not be read"):
             for part, reasons in ({} if self._lost is None else self._lost()).items():
-                found["dropped_events"] |= {_lost(part, r): float(n) for r, n in reasons.items()}
+                for reason, n in reasons.items():
+                    _note(found, [("dropped_events", {"part": part, "reason": reason}, n)])
         with guarded(self.dropped, "lost events could not be read"):
-            summary = None if self._log is None else self._log()
-            for name, values in ({} if summary is None else _of_log(summary)).items():
-                found[name] |= values
+            log = None if self._log is None else self._log()
+            if log is not None:
+                _note(found, _lost("log", log.dropped, log.overflowed, log.bad_tags))
+                odd = sum(log.odd_sources.values())
+                _note(found, [("odd_source_documents", {"part": "log"}, odd)])
         for reason, n in self.dropped.by_reason.items():
-            found["dropped_events"][_lost("monitor", reason)] = float(n)
+            _note(found, [("dropped_events", {**_MONITOR, "reason": reason}, n)])
         found["alarms"] = self._counted(found["retrievals"])
         return found
 
@@ -277,22 +279,6 @@ class MonitorReader:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-
-
-def _of_log(summary: LogSummary) -> dict[str, dict[Labels, float]]:
-    part = ("part", "log")
-    return {
-        "dropped_events": {_lost("log", reason): float(n) for reason, n in summary.dropped.items()},
-        "label_overflow": {
-            (("label", name), part): float(n) for name, n in summary.overflowed.items()
-        },
-        "bad_tags": {(part,): float(summary.bad_tags)},
-        "odd_source_documents": {(part,): float(sum(summary.odd_sources.values()))},
-    }
-
-
-def _lost(part: str, reason: str) -> Labels:
-    return (("part", str(part)), ("reason", str(reason)))
 
 
 # Put the shipped rule files where Prometheus and Grafana read them.

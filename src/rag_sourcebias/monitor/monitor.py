@@ -9,15 +9,16 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter, itemgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import from_plain, to_plain
-from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.codec import Stored
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.alarms import alarm_of, snapshot_of
 from rag_sourcebias.monitor.data import (
     OTHER,
@@ -28,7 +29,13 @@ from rag_sourcebias.monitor.data import (
     Waiting,
     short_text,
 )
-from rag_sourcebias.monitor.labels import MOST_DOCUMENTS, Composition, LabelWatch, Retrievals
+from rag_sourcebias.monitor.labels import (
+    MOST_DOCUMENTS,
+    Composition,
+    KeptWatch,
+    LabelWatch,
+    Retrievals,
+)
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.settings import (
     Baseline,
@@ -38,8 +45,6 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded, renews_after_fork
 
-_KIND = "skew-monitor"
-_VERSION = 1
 _MOST_ALARMS = 1_000
 _LOOK_SECONDS = 600.0
 _MOST_INDEX = 200
@@ -48,6 +53,23 @@ _CAPACITY = 100_000  # events that may wait; what cannot be kept up with is drop
 _GATHER_SECONDS = 1.0
 _MOST_LABEL_SETS = 100
 Store = Callable[[], Mapping[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kept(Stored):
+    """State of a monitor, as it is stored."""
+
+    _versioned: ClassVar[tuple[str, int]] = ("monitor", 1)
+
+    settings: SkewSettings
+    overflowed: dict[str, int]
+    bad_tags: int
+    index: Composition
+    looked_at: float | None
+    watches: list[KeptWatch]
+    alarms: list[Alarm]
+    dropped: dict[str, int]
+    schema_version: int = 1
 
 
 class SkewMonitor:
@@ -498,17 +520,16 @@ class SkewMonitor:
         """Return settings, state, the latest alarms and losses as plain JSON values."""
         self.flush()
         with self._working:
-            state = {
-                "overflowed": dict(self._overflowed),
-                "bad_tags": self._bad_tags,
-                "index": [[at, shares] for at, shares in self._index],
-                "looked_at": self._looked_at,
-                "watches": [[dict(key), watch.to_dict()] for key, watch in self._watches.items()],
-                "alarms": [alarm.to_dict() for alarm in self._alarms],
-                "dropped": dict(self.dropped.by_reason),
-            }
-            settings = to_plain(self._settings)
-            return {"kind": _KIND, "version": _VERSION, "settings": settings, "state": state}
+            return _Kept(
+                settings=self._settings,
+                overflowed=self._overflowed,
+                bad_tags=self._bad_tags,
+                index=self._index,
+                looked_at=self._looked_at,
+                watches=[watch.kept(dict(key)) for key, watch in self._watches.items()],
+                alarms=list(self._alarms),
+                dropped=dict(self.dropped.by_reason),
+            ).to_dict()
 
     @classmethod
     def from_dict(
@@ -528,38 +549,18 @@ class SkewMonitor:
         UnsupportedVersionError
             If another release wrote it.
         """
-        if not isinstance(data, Mapping) or data.get("kind") != _KIND:
-            raise DataError(f"expected the state of kind {_KIND!r}, found {data!r:.80}")
-        if data.get("version") != _VERSION:
-            raise UnsupportedVersionError(
-                f"state version {data.get('version')!r} cannot be read; "
-                f"this release reads version {_VERSION} of {_KIND!r}"
-            )
+        kept = _Kept.from_dict(data)
         monitor = cls(store=store, on_alarm=on_alarm, clock=clock)
-        part = "settings"
-        try:
-            monitor._begin(from_plain(SkewSettings, data["settings"]))
-            part = "state"
-            state = data["state"]
-            for name, n in state["overflowed"].items():
-                monitor._overflowed[str(name)] += int(n)
-            monitor._bad_tags = int(state["bad_tags"])
-            looked_at = state["looked_at"]
-            monitor._looked_at = None if looked_at is None else float(looked_at)
-            monitor._index += [(float(at), dict(held)) for at, held in state["index"]]
-            for labels, kept in state["watches"]:
-                key = tuple(labels.items())
-                monitor._caps.add(key)
-                monitor._watches[key] = LabelWatch(monitor._settings, monitor._index)
-                monitor._watches[key].restore(kept)
-            part = "alarms"
-            monitor._alarms.extend(map(_alarm_of, state["alarms"]))
-            lost = {str(reason): int(n) for reason, n in state["dropped"].items()}
-        except DataError:
-            raise
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"stored {part} of a monitor: {error!r:.80}") from None
-        for reason, n in lost.items():
+        monitor._begin(kept.settings)
+        monitor._overflowed.update(kept.overflowed)
+        monitor._bad_tags, monitor._looked_at = kept.bad_tags, kept.looked_at
+        monitor._index += kept.index
+        for one in kept.watches:
+            key = tuple(one.labels.items())
+            monitor._caps.add(key)
+            monitor._watch(key).restore(one)
+        monitor._alarms.extend(kept.alarms)
+        for reason, n in kept.dropped.items():
             if n > 0:
                 monitor.dropped.add(reason, n=n)
         return monitor
@@ -590,9 +591,3 @@ def _first_of(columns: Sequence[list[str | None]], n: int) -> list[str | None]:
     for column in reversed(columns):
         found = [new or old for new, old in zip(column, found, strict=True)]
     return found
-
-
-def _alarm_of(data: Mapping[str, Any]) -> Alarm:
-    # A number that is not finite is stored as null.
-    names = ("share", "lower", "upper", "baseline")
-    return from_plain(Alarm, {**data} | {k: math.nan for k in names if data[k] is None})

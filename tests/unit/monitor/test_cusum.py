@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.cusum import (
     HALF_DAY,
@@ -214,12 +215,13 @@ def test_parts_and_restarts_change_nothing(known: bool) -> None:
     for start in range(0, len(at), 37):
         part = slice(start, start + 37)
         again += parts.add_many(values[part] - 0.5 * known, at[part], users[part])
-        state = json.loads(json.dumps(parts.to_dict(), allow_nan=False))
+        state = json.loads(json.dumps(to_plain([parts.numbers(), parts.users]), allow_nan=False))
         parts = SlotCusum(np.full(2, known))
-        parts.restore(state)
+        parts.restore(*state)
     assert told
     assert [change.at for _, change in again] == [change.at for _, change in told]
-    assert parts.to_dict() == whole.to_dict()
+    assert to_plain(parts.numbers()) == to_plain(whole.numbers())
+    assert parts.users == whole.users
 
 
 def test_memory_is_bounded() -> None:
@@ -232,8 +234,8 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_state_that_does_not_fit_is_refused() -> None:
-    data = unknown().to_dict()
+    data = to_plain(unknown().numbers())
     with pytest.raises(DataError, match="stored 'usual': expected finite numbers of shape"):
-        unknown(3).restore(data)
+        unknown(3).restore(data, {})
     with pytest.raises(DataError, match="stored 'rows'"):
-        unknown().restore(data | {"rows": [[1.0]]})
+        unknown().restore(data | {"rows": [[1.0]]}, {})

@@ -111,8 +111,8 @@ def test_archive_and_state_forget_too(tmp_path: Path) -> None:
     assert erase_events(path, {"user": USER}, archive=archive, state=state) == 0
     assert holding(tmp_path, USER) == holding(tmp_path, SECRET) == []
     assert sum(1 for _ in parquet_events(archive)) + len(read_events(path)) == N - N // 6
-    kept = json.loads(state.read_text())["monitor"]["state"]["watches"]
-    assert [labels for labels, _ in kept] == [{"user": f"u{i}"} for i in (1, 2, 3, 4, 0)]
+    kept = json.loads(state.read_text())["monitor"]["watches"]
+    assert [watch["labels"] for watch in kept] == [{"user": f"u{i}"} for i in (1, 2, 3, 4, 0)]
     with LogFollower(path, monitor, state=state) as again:
         assert again.step() == 0
     assert not list(parquet_events(archive, labels={"session": SECRET}))

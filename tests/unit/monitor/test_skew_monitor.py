@@ -373,14 +373,14 @@ def test_baselines_are_checked() -> None:
 
 def test_state_of_something_else_is_refused() -> None:
     data = watched(stream(12, 10), baseline=HALF).to_dict()
-    with pytest.raises(UnsupportedVersionError, match="state version 99"):
-        SkewMonitor.from_dict(data | {"version": 99})
-    with pytest.raises(DataError, match="expected the state of kind 'skew-monitor'"):
+    with pytest.raises(UnsupportedVersionError, match="monitor schema version 99 cannot be read"):
+        SkewMonitor.from_dict(data | {"schema_version": 99})
+    with pytest.raises(UnsupportedVersionError, match="monitor schema version None"):
         SkewMonitor.from_dict({"kind": "beta"})
-    with pytest.raises(DataError, match="at 'by'"):
+    with pytest.raises(DataError, match=r"at 'settings\.by'"):
         SkewMonitor.from_dict(data | {"settings": {"by": 1}})
-    with pytest.raises(DataError, match="stored state of a monitor"):
-        SkewMonitor.from_dict(data | {"state": {"watches": [[DOCS, {}]]}})
+    with pytest.raises(DataError, match=r"missing required field 'groups' - at 'watches\[0\]'"):
+        SkewMonitor.from_dict(data | {"watches": [{"labels": DOCS}]})
     other = data | {"settings": data["settings"] | {"baseline": {"kind": "reference"}}}
     with pytest.raises(DataError, match="expected finite numbers of shape"):
         SkewMonitor.from_dict(other)

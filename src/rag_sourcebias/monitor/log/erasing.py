@@ -224,13 +224,7 @@ def _erase_from_state(path: Path, wanted: Mapping[str, str]) -> None:
     if found is None:
         return
     position, monitor = found
-    state = monitor.get("state", {})
-    state["watches"] = [
-        [labels, watch]
-        for labels, watch in state.get("watches", [])
-        if not wanted.items() <= labels.items()
-    ]
-    state["alarms"] = [
-        alarm for alarm in state.get("alarms", []) if not wanted.items() <= alarm["labels"].items()
-    ]
+    for part in ("watches", "alarms"):
+        rows = monitor.get(part, [])
+        monitor[part] = [row for row in rows if not wanted.items() <= row["labels"].items()]
     write_position(path, position, monitor)
