@@ -191,6 +191,7 @@ def audit(
     tags: Any = None,
     depth: int = 100,
     clusters: Mapping[str, str] | None = None,
+    copies: Any = "words",
     split: str = "test",
     grade_scale: float = 1,
     id_key: str | None = None,
@@ -229,6 +230,9 @@ def audit(
         Documents per query.
     clusters : mapping of str to str, optional
         Topic, paraphrase group or user session of each query.
+    copies : {"words", "no"}, ``{id: group}``, frame or file
+        Near-duplicates of one source, which count as one document: those that share most of their
+        words, where there are texts; or the group of each document that has copies.
     split : str
         Of a folder.
     grade_scale : float
@@ -298,6 +302,7 @@ def audit(
             name=given.name,
             design="unknown" if given.dataset is None else given.dataset.design,
             clusters=clusters,
+            copies=copies,
         )
     elif given.dataset is None:
         raise DataError(
@@ -307,7 +312,13 @@ def audit(
         )
     else:
         ask = partial(
-            audit_source, given.dataset, specs, config=checked, depth=depth, clusters=clusters
+            audit_source,
+            given.dataset,
+            specs,
+            config=checked,
+            depth=depth,
+            clusters=clusters,
+            copies=copies,
         )
         report = ask(on_stage=on_stage) if on_stage else _with_progress(ask, specs)
     if texts is None:

@@ -10,7 +10,6 @@ from zlib import crc32
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.debias.copies import paired_overlap
 from rag_sourcebias.debias.twins import (
     TwinGroups,
     TwinRescorer,
@@ -18,6 +17,7 @@ from rag_sourcebias.debias.twins import (
     read_twins,
     write_twins,
 )
+from rag_sourcebias.measure.copies import paired_overlap
 from rag_sourcebias_integrations.chroma.collections import pages
 from rag_sourcebias_integrations.chroma.observe import best_score
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,18 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
+from rag_sourcebias.measure.copies import compared_words
 
 # How alike two texts are by their words: the cosine of tf-idf vectors. Words are hashed, so that
 # what an index has to keep is one array, and a text that comes later is measured like the others.
-# Scripts that write no spaces have runs of two characters (Han, kana) or three in place of words.
 
 
-_UNSPACED = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # to Han
-    "\U00020000-\U0003ffff"
-)
-_WORD = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}][^\W{_UNSPACED}]+")
-_SPACELESS = re.compile(f"[{_UNSPACED}]")
 _WIDTH = 1 << 18
 # Words of more than a twentieth of the texts tell copies from other texts on the same subject no
 # better than chance, and make up nearly all of the work.
@@ -80,27 +73,12 @@ def _counted(texts: Sequence[str]) -> Iterator[tuple[IntArray, IntArray]]:
     """Yield the hashed words of each text and how often it has them."""
     code_of: dict[str, int] = {}
     for text in texts:
-        words = _WORD.findall(text.lower())
-        if _SPACELESS.search(text):
-            words = [part for word in words for part in _parts(word)]
+        words = compared_words(text)
         for word in words:
             if word not in code_of:
                 code_of[word] = crc32(word.encode("utf-8", "surrogatepass")) % _WIDTH
         codes, counts = np.unique([code_of[word] for word in words], return_counts=True)
         yield codes.astype(np.int64), counts.astype(np.int64)
-
-
-def _parts(word: str) -> list[str]:
-    """Return the parts of a run without spaces that stand for words, and other words whole."""
-    if not _SPACELESS.match(word):
-        return [word]
-    size = 2 if word[0] >= "\u3000" else 3
-    return [word[i : i + size] for i in range(max(len(word) - size + 1, 1))]
-
-
-def paired_overlap(vectors: Any, first: IntArray, second: IntArray) -> FloatArray:  # noqa: ANN401
-    """Return the overlap of pairs of rows of :meth:`TextOverlap.vectors`."""
-    return np.asarray(vectors[first].multiply(vectors[second]).sum(axis=1), np.float64).ravel()
 
 
 # From which similarity on two documents are copies, read off the neighbours without any label.

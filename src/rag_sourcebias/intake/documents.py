@@ -83,6 +83,31 @@ def read_tags(
     return TagTable.from_columns(ids, **_tag_columns(table, cells))
 
 
+def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a user has
+    """Read the group of each document that has copies, as :func:`read_tags` reads its source.
+
+    Parameters
+    ----------
+    groups : path, frame, list of dicts, dict of columns or ``{id: group}``
+        An empty group means that a document has no copies.
+
+    Raises
+    ------
+    DataError
+        If there is no column of ids or groups, or a document is named twice.
+    """
+
+    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
+        roles = {"document": None, "group": None}
+        return find_columns(names, roles, path=name, needed=tuple(roles))
+
+    name = table_name(groups)
+    table = read_table(rows_by_id(groups, "doc_id", "group"), choose)
+    cells = table.columns[str(table.roles["group"])]
+    pairs = zip(_ids(table, "document"), _labels(table, cells, "group"), strict=True)
+    return {doc_id: group for doc_id, group in pairs if group is not None}
+
+
 def _ids(table: Table, role: str) -> list[str]:
     ids = names_of(table, str(table.roles[role]), role="id")
     require_once(table, ids, role, f"keep one row for each {role}")

@@ -63,6 +63,7 @@ from rag_sourcebias.infer.verified import (
 )
 from rag_sourcebias.intake.belong import BelongCode, check_run
 from rag_sourcebias.intake.verified import Verification, side
+from rag_sourcebias.measure.copies import Copies, copies_of
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     Exposure,
@@ -678,6 +679,8 @@ def _with_documents(dependence: Dependence, wider: Dependence) -> Dependence:
 # Everything that can be said about one run.
 
 
+_Centred = tuple[CentredDelta, float | None]
+_NO_COPIES = Copies()
 _SHARED = 0.83  # of its information a query keeps: a standard error 1.1 times as large
 
 
@@ -693,6 +696,7 @@ def measure_system(
     variant: Variant = "mixed",
     sole_corpus: tuple[SoleCorpusCheck, ...] = (),
     notes: Sequence[Finding] = (),
+    copies: Copies = _NO_COPIES,
 ) -> SystemSkew:
     """Measure one run on the mixed corpus.
 
@@ -702,8 +706,14 @@ def measure_system(
         What queries and documents share; by default documents and their versions only.
     corpus : Corpus, optional
         Texts, for length and overlap; its tag table must be ``tags``.
+    copies : Copies, optional
+        Documents that count as one, as they do in ``qrels`` already. A reader sees all of them, so
+        exposure is that of the run as it is.
     """
     lacks = check_run(run, qrels, tags)
+    *attention, by_rank = exposures(run, tags, [*config.browsing, "dcg"])
+    shown, run = run, copies.ranked(run)
+    counted = (run, *copies.draws(shown, config.seed))
     counts = {note.code: note.numbers["n"] for note in lacks}
     require_sources(tags, config.baseline_source)
     dependence = dependence or Dependence.of(qrels, tags, None)
@@ -718,21 +728,21 @@ def measure_system(
     )
     compared = others(scores, config.baseline_source)
     codes = source_codes_for(qrels.doc_ids, tags)
+    groups = {other: _pair_of(codes, tags, config.baseline_source, other) for other in compared}
     chance = {
-        other: chance_of(run, qrels, _pair_of(codes, tags, config.baseline_source, other), config)
-        for other in compared
+        other: [chance_of(each, qrels, group, config) for each in counted]
+        for other, group in groups.items()
     }
     cells = tuple(
-        _cell(scores, measure, other, centred_delta(found, i, dependence, config), config)
+        cell
         for other, found in chance.items()
-        for i, measure in enumerate(scores.measures)
+        for cell in _cells(scores, other, found, dependence, config)
     )
     per_query = tuple(
-        ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
-        for other, found in chance.items()
+        ChanceSkew(other=other, skew=best.skew(), base=best.base(), both=best.both)
+        for other, (best, *_) in chance.items()
     )
     holes = holes_of(run, qrels, tags, cells, config, as_judged=per_query, dependence=dependence)
-    *attention, by_rank = exposures(run, tags, [*config.browsing, "dcg"])
     # rewrites by several models share a pair, which then has no one twin
     twins = [
         twins_of(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
@@ -745,7 +755,7 @@ def measure_system(
         scores=scores,
         cells=cells,
         twins=tuple(twin for twin in twins if twin is not None),
-        exposure=tuple(_exposure(attention, run, tags, config, dependence)),
+        exposure=tuple(_exposure(attention, shown, tags, config, dependence)),
         sole_corpus=sole_corpus,
         awrf=_awrf(by_rank, tags),
         n_untagged=counts.get(BelongCode.UNTAGGED, 0),
@@ -758,6 +768,38 @@ def measure_system(
         if len(per_query) > 1
         else None,
     )
+
+
+def _cells(
+    scores: SourceScores,
+    other: str,
+    chance: Sequence[ChanceScores],
+    dependence: Dependence,
+    config: AuditConfig,
+) -> Iterator[SkewCell]:
+    """Yield the cell of each measure; the first of ``chance`` is of the best copies."""
+    best, *drawn = chance
+    for i, measure in enumerate(scores.measures):
+        found = centred_delta(best, i, dependence, config)
+        if drawn:
+            found = _hull(found, centred_delta(averaged(drawn), i, dependence, config))
+        yield _cell(scores, measure, other, found, config)
+
+
+def _hull(best: _Centred, drawn: _Centred) -> _Centred:
+    """Return skew with ends and a p-value that hold for the best copy of a group and for any.
+
+    The best rank of several copies is higher than that of one, though none is favoured.
+    """
+    (skew, p_value), (other, other_p) = best, drawn
+    if skew.interval is None or other.interval is None or p_value is None or other_p is None:
+        return replace(skew, interval=None, refusal=skew.refusal or other.refusal), None
+    interval = replace(
+        skew.interval,
+        lower=min(skew.interval.lower, other.interval.lower),
+        upper=max(skew.interval.upper, other.interval.upper),
+    )
+    return replace(skew, interval=interval), max(p_value, other_p)
 
 
 def _notes(  # noqa: PLR0917 - one caller
@@ -1387,6 +1429,7 @@ def measure_source_bias(
     settings: Mapping[str, Mapping[str, str]] | None = None,
     clusters: Mapping[str, str] | None = None,
     verified: Verification | None = None,
+    copies: Any = "words",  # noqa: ANN401 - whatever a user has
 ) -> SkewReport:
     """Measure whether rankings favour a source, from finished runs ([K] §3.1).
 
@@ -1412,6 +1455,10 @@ def measure_source_bias(
     verified : Verification, optional
         Where tags are guesses: documents that people verified (``tag verify``), by which
         Relative Δ is corrected for wrong tags. Measures must add up over documents (NDCG, P).
+        Copies count one by one then, as they were drawn.
+    copies : {"words", "no"}, ``{document: group}``, frame or path
+        Near-duplicates of one source, which count as one document: those that share most of their
+        words, where there are texts; or the group of each document that has copies.
 
     Returns
     -------
@@ -1444,23 +1491,26 @@ def measure_source_bias(
     if verified is not None:
         tag_quality(verified)  # too few, or all of one kind: refused before there is a figure
         config, tags = corrected_config(config), of_two_sources(tags, config.baseline_source)
+        copies = "no"
+    known = copies_of(copies, tags, qrels, corpus)
+    counted = known.judged(qrels)
     separate, tags = tags, merge_llms(tags) if config.merge_llms else tags
     if corpus is not None and config.merge_llms:
         corpus = replace(corpus, tags=tags)
     dependence = Dependence.of(
-        qrels, tags, clusters, merged_from=separate if config.merge_llms else None
+        counted, tags, clusters, merged_from=separate if config.merge_llms else None
     )
     several = verified is None and len(tags.sources) > 2
+    shared: dict[str, Any] = {"dependence": dependence, "corpus": corpus, "copies": known}
     measured = [
         measure_system(
             run,
-            qrels,
+            counted,
             tags,
             config,
-            dependence=dependence,
-            corpus=corpus,
             settings=(settings or {}).get(run.name),
             variant="together" if several else "mixed",
+            **shared,
         )
         for run in many
     ]
@@ -1472,23 +1522,17 @@ def measure_source_bias(
     systems: list[SystemSkew] = []
     for system, run in zip(measured, many, strict=True):
         if several:
-            systems += restricted(
-                run,
-                qrels,
-                tags,
-                config,
-                dependence=dependence,
-                corpus=corpus,
-                settings=system.settings,
-            )
+            systems += restricted(run, counted, tags, config, settings=system.settings, **shared)
             systems.append(system)
         else:
-            evidence = evidence_of(system, run, qrels, tags, config, corpus=corpus)
+            ranked = known.ranked(run)
+            evidence = evidence_of(system, ranked, counted, tags, config, corpus=corpus)
             systems.append(replace(system, evidence=evidence))
     dataset = summarise(name=name, design=design, qrels=qrels, tags=tags, corpus=corpus)
     findings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
     if verified is not None:
         findings = (_about_tags(verified), *findings)
+    findings = (*findings, *known.findings)
     if several:
         findings = (*findings, SourceCode.RESTRICTED(severity="warning"))
     return assemble(systems, dataset, config, findings=findings)
@@ -1688,6 +1732,7 @@ def restricted(
     corpus: Corpus | None = None,
     queries: Sequence[Query] = (),
     settings: Mapping[str, str] | None = None,
+    copies: Copies = _NO_COPIES,
 ) -> Iterator[SystemSkew]:
     """Measure a ranking of all sources without the documents of all but one of the others.
 
@@ -1716,7 +1761,9 @@ def restricted(
             dependence=_of_queries(dependence, two),
             corpus=texts,
             settings=settings,
+            copies=copies,
         )
+        ranking = copies.ranked(ranking)
         evidence = evidence_of(
             system, ranking, two.qrels, two.tags, config, corpus=texts, queries=queries
         )
@@ -1855,6 +1902,7 @@ def audit_source(
     text_statistics: bool = False,
     settings_strip: bool = True,
     clusters: Mapping[str, str] | None = None,
+    copies: Any = "words",  # noqa: ANN401 - whatever a user has
     on_stage: Callable[[str], None] | None = None,
 ) -> SkewReport:
     """Retrieve from the mixed corpus with every retriever and measure source bias.
@@ -1881,6 +1929,8 @@ def audit_source(
     clusters : mapping of str to str, optional
         Topic, paraphrase group or user session of each judged query: queries of one cluster may
         depend on one another.
+    copies : {"words", "no"}, ``{document: group}``, frame or path
+        Near-duplicates of one source, see :func:`measure_source_bias`.
     on_stage : callable, optional
         Told what begins, for progress display.
 
@@ -1892,18 +1942,22 @@ def audit_source(
     """
     config = config or AuditConfig()
     require_plan([spec.name for spec in retrievers], depth, config)
+    on_stage = on_stage or (lambda _: None)
     separate = dataset.corpus.tags
     if config.merge_llms:
         dataset = replace(dataset, corpus=replace(dataset.corpus, tags=merge_llms(separate)))
     require_sources(dataset.corpus.tags, config.baseline_source)
+    on_stage("looking for near-duplicates")
+    known = copies_of(copies, separate, dataset.qrels, dataset.corpus)
+    counted = replace(dataset, qrels=known.judged(dataset.qrels))
     dependence = Dependence.of(
-        dataset.qrels,
+        counted.qrels,
         dataset.corpus.tags,
         clusters,
         merged_from=separate if config.merge_llms else None,
     )
     paired = bool(np.any(dataset.corpus.tags.pair_codes >= 0))
-    work = _Work(dataset, config, depth, dependence, on_stage or (lambda _: None))
+    work = _Work(counted, config, depth, dependence, on_stage, known)
     systems: list[SystemSkew] = []
     left_out = stand_in = False
     for spec in retrievers:
@@ -1923,6 +1977,7 @@ def audit_source(
             systems += work.together(spec, alone=held)
     data = summarise_dataset(dataset)
     findings = list(data_warnings(data, dataset.qrels, dataset.corpus.tags, config))
+    findings += known.findings
     findings += _languages(dataset.corpus, retrievers)
     if left_out:
         findings.append(SourceCode.NOT_REPEATED(severity="warning"))
@@ -2019,6 +2074,7 @@ class _Work:
     depth: int
     dependence: Dependence
     on_stage: Callable[[str], None]
+    copies: Copies
 
     def parts(self, *, held: bool) -> list[_Work]:
         """Return the work for the baseline with each other source, in indices of their own."""
@@ -2053,6 +2109,7 @@ class _Work:
                 corpus=data.corpus,
                 queries=data.queries,
                 settings=spec.settings,
+                copies=self.copies,
             )
         yield self._measure(run, spec, data.corpus, variant="together")
 
@@ -2094,7 +2151,7 @@ class _Work:
             name = f"k1={k1:g}, b={b:g}"
             self.on_stage(f"{spec.name}: with {name}")
             found += settings_row(
-                self._search(replace(spec, k1=k1, b=b), self.dataset.corpus),
+                self.copies.ranked(self._search(replace(spec, k1=k1, b=b), self.dataset.corpus)),
                 self.dataset.qrels,
                 self.dataset.corpus.tags,
                 self.config,
@@ -2129,6 +2186,7 @@ class _Work:
             variant=variant,
             sole_corpus=sole_corpus,
             notes=notes,
+            copies=self.copies,
         )
         if variant != "mixed":
             return system
@@ -2136,7 +2194,7 @@ class _Work:
             system,
             evidence=evidence_of(
                 system,
-                run,
+                self.copies.ranked(run),
                 self.dataset.qrels,
                 corpus.tags,
                 self.config,
@@ -2147,7 +2205,7 @@ class _Work:
 
     def _alone(self, spec: RetrieverSpec, source: str) -> Run:
         self.on_stage(f"{spec.name}: {source} documents alone")
-        return self._search(spec, self.dataset.corpus.of_source(source))
+        return self.copies.ranked(self._search(spec, self.dataset.corpus.of_source(source)))
 
     def _search(self, spec: RetrieverSpec, corpus: Corpus) -> Run:
         return spec.build(corpus).retrieve(self.dataset.queries, self.depth)

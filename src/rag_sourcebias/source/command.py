@@ -139,8 +139,8 @@ class Scale:
     engine: Literal["memory", "local", "ray"] = setting(
         "memory",
         "memory: everything at once. local: one shard of the corpus after another, in "
-        "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are the "
-        "same.",
+        "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are those of "
+        "memory with --copies no.",
         panel=_SCALE,
     )
     workers: int | None = setting(
@@ -335,6 +335,15 @@ def source(
     query: Annotated[
         str | None, typer.Option(help="Column of the query in it.", rich_help_panel=_STATISTICS)
     ] = None,
+    copies: Annotated[
+        str,
+        typer.Option(
+            help="Near-duplicates of one source count as one document: words finds those that "
+            "share most of their words, a table with doc_id and group says which are, no counts "
+            "each one by one.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = "words",
     scale: Scale,
     report: opt.ReportFolder = None,
     texts: Texts = None,
@@ -364,6 +373,10 @@ def source(
     """
     if folders and len(folders) > 1 and cluster_file is not None:
         raise DataError("--cluster-file names the queries of one data set; audit them one by one")
+    if verified is not None and copies != "words":
+        raise DataError("--copies: documents that were verified count one by one; leave it out")
+    if folders and len(folders) > 1 and copies not in ("words", "no"):
+        raise DataError("--copies names the documents of one data set; audit them one by one")
     if folders and len(folders) > 1 and table is not None:
         raise DataError("--table holds the table of one data set; audit them one by one")
     if (group and tags is None) or ((query or cluster != "cluster") and cluster_file is None):
@@ -386,6 +399,7 @@ def source(
         clusters=None
         if cluster_file is None
         else read_clusters(cluster_file, query=query, cluster=cluster),
+        copies=copies,
         group=group,
         scale=scale,
         texts=texts,
@@ -441,6 +455,7 @@ def _audit_one(
     asked: Retrieval,
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
+    copies: str,
     group: str | None,
     scale: Scale,
     report: Path | None,
@@ -451,6 +466,7 @@ def _audit_one(
     require_writable(report)
     if run_names and not run:
         raise DataError("--name names a --run; there is none")
+    load = partial(_load, folder, sample=sample, dataset=dataset, split=split, scale=grade_scale)
     given = any((folder, sample, dataset))
     if run or qrels or (not given and (tags or verified)):
         if given or asked.retriever or asked.rerank:
@@ -468,6 +484,7 @@ def _audit_one(
             grade_scale=grade_scale,
             config=config,
             clusters=clusters,
+            copies=copies,
         )
     elif tags or verified:
         if verified is None or str(tags or "detected") != "detected" or scale.engine != "memory":
@@ -480,18 +497,12 @@ def _audit_one(
                 "--text-statistics, --rerank-controls and --length-matched take tags as they are: "
                 "leave them out beside --verified"
             )
-        data = _load(folder, sample=sample, dataset=dataset, split=split, scale=grade_scale)
-        found = _audit_verified(data, asked, verified, tags, config=config, clusters=clusters)
+        found = _audit_verified(load(), asked, verified, tags, config=config, clusters=clusters)
     elif scale.engine == "memory":
-        found = _audit(
-            _load(folder, sample=sample, dataset=dataset, split=split, scale=grade_scale),
-            asked,
-            config,
-            clusters,
-        )
+        found = _audit(load(), asked, config, clusters, copies)
     else:
-        if clusters is not None or config.merge_llms:
-            raise DataError("--cluster-file and --merge-llms need --engine memory")
+        if clusters is not None or config.merge_llms or copies not in ("words", "no"):
+            raise DataError("--cluster-file, --copies and --merge-llms need --engine memory")
         where = None if sample or dataset else folder
         found = audit_shards(where, asked, scale, split=split, config=config)
     found = replace(found, inputs=named)
@@ -509,7 +520,11 @@ def _specs(asked: Retrieval, progress: Stages) -> list[RetrieverSpec]:
 
 
 def _audit(
-    data: Dataset, asked: Retrieval, config: AuditConfig, clusters: Mapping[str, str] | None
+    data: Dataset,
+    asked: Retrieval,
+    config: AuditConfig,
+    clusters: Mapping[str, str] | None,
+    copies: str,
 ) -> SkewReport:
     with stages() as progress:
         return audit_source(
@@ -523,6 +538,7 @@ def _audit(
             text_statistics=asked.text_statistics,
             settings_strip=asked.settings_strip,
             clusters=clusters,
+            copies=copies,
             on_stage=progress.begin,
         )
 
@@ -576,6 +592,7 @@ def _audit_runs(
     grade_scale: float,
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
+    copies: str,
 ) -> SkewReport:
     if not run or qrels is None or tags is None:
         missing = [
@@ -602,6 +619,7 @@ def _audit_runs(
         config=config,
         name="+".join(path.name for path in run),
         clusters=clusters,
+        copies=copies,
         verified=sheet,
     )
 

@@ -427,9 +427,9 @@ def page(report: SkewResults) -> d.Document:
         name=data.name,
         first=_first(report, found),
         headline=(headline(report),),
-        facts=(size,),
+        facts=(size, *(one for one in report.findings if one.severity == "note")),
         created=report.created,
-        warnings=report.findings,
+        warnings=tuple(one for one in report.findings if one.severity == "warning"),
         sections=tuple(section for section in sections if section is not None),
     )
 

@@ -59,7 +59,7 @@ def sharded(folder: Path, work: Path, size: int = 1024, **options: Any) -> SkewR
 
 @pytest.fixture(scope="module")
 def in_memory(folder: Path) -> SkewReport:
-    return audit_source(read_beir(folder), [DenseSpec(Once(), name="dense")])
+    return audit_source(read_beir(folder), [DenseSpec(Once(), name="dense")], copies="no")
 
 
 @pytest.mark.parametrize(("size", "beneath"), [(1024, 1024), (1024, 700), (1, 333), (4096, 9999)])

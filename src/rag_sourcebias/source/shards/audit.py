@@ -12,6 +12,7 @@ from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
 from rag_sourcebias.intake.beir import assemble_judged, rows_as_judged
+from rag_sourcebias.measure.copies import CopyCode
 from rag_sourcebias.measure.texts import DataSummary, data_warnings, require_sources
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.retrieval.shards import ShardedDataset
@@ -191,7 +192,9 @@ def audit_source_sharded(
     findings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
     if len(facts.sources) > 2:
         left_out.append(SourceCode.ONE_INDEX(severity="warning"))
-    report = assemble(systems, data, config, findings=[*findings, *left_out])
+    report = assemble(
+        systems, data, config, findings=[*findings, CopyCode.NOT_COLLAPSED(), *left_out]
+    )
     return replace(report, environment={**report.environment, **job.engine.settings})
 
 

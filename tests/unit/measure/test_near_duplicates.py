@@ -1,0 +1,165 @@
+"""Near-duplicates by words, and what they change in runs and judgments."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.measure.copies import COPY_SHARE, Copies, compared_words, near_duplicates
+
+TAGS = TagTable.from_tags(
+    [(f"h{i}", DocTags(source="human")) for i in range(4)]
+    + [(f"l{i}", DocTags(source="llm:x", pair_id="p" if i == 2 else None)) for i in range(4)]
+)
+QRELS = Qrels.from_dict({"q": {"l1": 1, "l2": 0, "h0": 2, "l3": 2}, "p": {"h1": 1}})
+GROUPS = {"l0": "a", "l1": "a", "l2": "a", "h0": "a", "h3": "b"}
+
+
+def written(rng: np.random.Generator, n: int, size: int) -> list[str]:
+    """Texts of words of which a few are frequent, as in any language."""
+    rank = rng.zipf(1.3, size=(n, size)) % 5_000
+    return [" ".join(f"word{code}" for code in row) for row in rank]
+
+
+def changed(text: str, share: float, rng: np.random.Generator) -> str:
+    words = text.split()
+    for at in rng.choice(len(words), round(share * len(words)), replace=False):
+        words[at] = f"other{rng.integers(5_000)}"
+    return " ".join(words)
+
+
+def shared(first: str, second: str) -> float:
+    """Jaccard of runs of three words, by its definition."""
+    runs = [set(zip(w, w[1:], w[2:], strict=False)) for w in map(compared_words, (first, second))]
+    return len(runs[0] & runs[1]) / max(len(runs[0] | runs[1]), 1)
+
+
+def graded(qrels: Qrels) -> dict[tuple[str, str], int]:
+    names = zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
+    return {(qrels.query_ids[q], qrels.doc_ids[d]): int(grade) for q, d, grade in names}
+
+
+@pytest.mark.parametrize("size", [20, 60, 200])
+def test_planted_copies_are_found_and_no_others(size: int) -> None:
+    rng = np.random.default_rng(size)
+    texts = written(rng, 300, size)
+    kinds = {
+        "verbatim": list(texts[:100]),
+        "a tenth changed": [changed(text, 0.1, rng) for text in texts[100:200]],
+        "cut by a fifth": [" ".join(t.split()[: size * 4 // 5]) for t in texts[200:]],
+    }
+    group = near_duplicates([*texts, *(text for kind in kinds.values() for text in kind)])
+    assert (group[:300] == np.arange(300)).all()
+    for i, kind in enumerate(kinds):
+        rows = np.arange(100 * i, 100 * i + 100)
+        assert (group[300 + rows] == rows).mean() >= 0.95, kind
+
+
+def test_pairs_are_those_of_comparing_all_with_all() -> None:
+    rng = np.random.default_rng(5)
+    texts = written(rng, 40, 50)
+    texts += [changed(text, share, rng) for text in texts for share in (0.05, 0.15, 0.2, 0.3)]
+    group = near_duplicates(texts)
+    for row, of in enumerate(group.tolist()):
+        assert row == of or shared(texts[row], texts[of]) >= COPY_SHARE
+    every = np.array([[shared(a, b) >= COPY_SHARE for b in texts] for a in texts])
+    alone = np.flatnonzero(np.bincount(group, minlength=len(group)) == 1)
+    alone = alone[group[alone] == alone]
+    # one that is alone is like no other that is alone, or stands for a group
+    leaders = np.flatnonzero(group == np.arange(len(group)))
+    assert every[np.ix_(alone, leaders)].sum() == len(alone)
+
+
+def test_hostile_texts() -> None:
+    long = "many words again " * 6_000
+    texts = [
+        "",
+        "  ",
+        "word",
+        "Word!",
+        "",
+        "other",
+        long,
+        long + "end",
+        "\ud800",
+        "一二三四五六七八",
+    ]
+    assert near_duplicates(texts).tolist() == [0, 1, 2, 2, 4, 5, 6, 6, 8, 9]
+    assert near_duplicates([]).tolist() == []
+
+
+def test_templates_are_no_copies_of_one_another() -> None:
+    rng = np.random.default_rng(1)
+    (head,) = written(rng, 1, 40)
+    texts = [f"{head} {text}" for text in written(rng, 250, 20)]
+    assert (near_duplicates(texts) == np.arange(250)).all()
+
+
+def test_a_group_of_one_source_counts_once_at_its_best_rank() -> None:
+    copies = Copies.given(GROUPS, TAGS, QRELS)
+    # l2 has a version of another source and was judged
+    assert copies.stands_for == {"l0": "l2", "l1": "l2"}
+    run = Run.from_dict(
+        {"q": {"h0": 9, "l0": 8, "h1": 7, "l2": 6, "l1": 5, "l3": 4}, "p": {"l1": 1}}
+    )
+    assert [list(r.doc_ids) for r in copies.ranked(run)] == [
+        ["h0", "l2", "h1", "l3"],
+        ["l2"],
+    ]
+    judged = copies.judged(QRELS)
+    assert graded(judged) == {
+        ("q", "l2"): 1,
+        ("q", "h0"): 2,
+        ("q", "l3"): 2,
+        ("p", "h1"): 1,
+    }
+    (said,) = copies.findings
+    assert (said.numbers["source"], said.numbers["n"], said.numbers["groups"]) == ("llm:x", 3, 1)
+
+
+def test_a_copy_at_random_is_one_of_its_group() -> None:
+    copies = Copies.given(GROUPS, TAGS, QRELS)
+    run = Run.from_dict({f"q{i}": {"l0": 3, "h0": 2, "l2": 1} for i in range(3_000)})
+    drawn = copies.ranked(run, np.random.default_rng(0))
+    kinds = [tuple(ranking.doc_ids) for ranking in drawn]
+    shares = {kind: kinds.count(kind) / len(kinds) for kind in set(kinds)}
+    # l1 was not retrieved
+    assert shares.keys() == {("l2", "h0"), ("h0", "l2"), ("h0",)}
+    assert np.allclose(list(shares.values()), 1 / 3, atol=0.04)
+
+
+def test_nothing_changes_without_copies() -> None:
+    run = Run.from_dict({"q": {"h0": 2, "l0": 1}})
+    copies = Copies.given({"h0": "a", "l0": "a", "h1": "b"}, TAGS, QRELS)
+    assert copies.ranked(run) is run
+    assert graded(copies.judged(QRELS)) == graded(QRELS)
+    assert [finding.code.name for finding in copies.findings] == ["NONE_FOUND"]
+
+
+def test_groups_of_other_documents_are_refused() -> None:
+    with pytest.raises(DataError, match="the copies and the tags have no document in common"):
+        Copies.given({"x": "a", "y": "a"}, TAGS, QRELS)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["human", "llama-2-7b-chat-tmp0.2"])
+def test_nfcorpus(name: str) -> None:
+    place = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "nfcorpus" / "corpus" / f"{name}.jsonl"
+    with place.open(encoding="utf-8") as file:
+        texts = [f"{row['title']} {row['text']}" for row in map(json.loads, file)]
+    own = near_duplicates(texts)
+    # the set itself holds 41 abstracts twice; nothing else is joined
+    assert 20 <= np.count_nonzero(own != np.arange(len(own))) <= 41
+    rng = np.random.default_rng(3)
+    rows = np.flatnonzero(own == np.arange(len(own)))[:600]
+    texts += [texts[row] for row in rows[:200]]
+    texts += [changed(texts[row], 0.1, rng) for row in rows[200:400]]
+    texts += [" ".join(texts[r].split()[: -(len(texts[r].split()) // 5)]) for r in rows[400:]]
+    found = near_duplicates(texts)
+    assert (found[len(own) :] == rows).reshape(3, 200).mean(axis=1).min() >= 0.95
