@@ -91,7 +91,7 @@ def plan_cells(*, index: int, runs: int) -> list[dict]:
         for _ in range(runs):
             y, f = drawn()
             try:
-                n = plan_item_labels(y[:pilot], f[:pilot], POOL - pilot, half_width=goal).n_judge
+                n = plan_item_labels(y[:pilot], f[:pilot], POOL - pilot, half_width=goal).n_labels
             except InsufficientDataError:
                 continue
             found.append((n, half(y, f, n) <= goal, n > pilot))

@@ -157,7 +157,7 @@ _answer_texts = _named("intake.answers:read_answer_texts")
 _answer_scores = _named("intake.answers:read_answer_scores")
 _ragas = _named("intake.judged:read_ragas_result")
 _styled = _named("intake.styled:read_styled_texts")
-_sheet = _named("judged.sheets:read_label_sheet")
+_sheet = _named("judged.sheets:read_sheet")
 _read_report = _named("kinds:read_report")
 _adjustment = _named("answers.measure:read_adjustment")
 _parity = _named("debias.parity:read_parity")
@@ -195,17 +195,17 @@ _STYLED = [
 
 
 def _write_sheet(folder: Path, name: str) -> None:
-    from rag_sourcebias.judged.sheets import SheetRow, write_label_sheet
+    from rag_sourcebias.judged.sheets import write_sheet
 
-    rows = [SheetRow(query_id=f"q{i}", query="why?", doc_id=f"d{i}", text=f"text {i}") for i in N]
-    write_label_sheet(folder / name, rows, n_grades=4, design={"rows": list(N)}, rng=0)
+    rows = {f"query q{i}, document d{i}": {"query": "why?", "text": f"text {i}"} for i in N}
+    write_sheet(folder / name, rows, n_grades=4, design={"rows": list(N)}, rng=0)
     content = (folder / name).read_text("utf-8")
     if name.endswith(".jsonl"):
         found = [json.loads(line) for line in content.splitlines()]
-        content = _rows({**row, "grade": "2"} for row in found)
+        content = _rows({**row, "label": "2"} for row in found)
     else:
         head, *rows_of = content.splitlines()
-        column = head.lstrip("\ufeff").split(",").index("grade")
+        column = head.lstrip("\ufeff").split(",").index("label")
         lines = [head]
         for line in rows_of:
             cells = line.split(",")

@@ -27,9 +27,9 @@ NODES = {
     "core": 12629,
     "debias": 21530,
     "explain": 9766,
-    "infer": 21471,
-    "intake": 23914,
-    "judged": 29485,
+    "infer": 21468,
+    "intake": 23880,
+    "judged": 27802,
     "llm": 4069,
     "measure": 8847,
     "monitor": 31730,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3122,
     "testing": 3005,
     ".": 4443,
-    "integrations": 28827,
+    "integrations": 28816,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.intake.judged import read_judged_items
-from rag_sourcebias.judged.judge_audit import BiasColumns, audit_judge, calibration_of, judge_biases
+from rag_sourcebias.judged.judge_audit import BiasColumns, audit_judge, judge_biases
 from support.judged_items import judged_items
 
 pytestmark = pytest.mark.data
@@ -216,50 +216,6 @@ def test_an_llm_judge_prefers_llm_texts(root):
     assert audit.bias.lower > 0.15
     assert audit.useless
     assert audit.notes[0].startswith("the judge is useless: |r| = 0.044")
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "slope"),
-    [
-        ("dl19_dl20_bm25_umbrela3votes", 0.9565, 0.663),
-        ("dl20_bm25_promptdist", 1.219, 0.884),
-    ],
-)
-def test_votes_are_over_confident_distributions(root, name, error, slope):
-    path = root / "interval_labels" / f"{name}.npz"
-    with path.with_suffix(".ids.tsv").open(encoding="utf-8") as lines:
-        queries = [row["qid"] for row in csv.DictReader(lines, delimiter="\t")]
-    arrays = np.load(path)
-    judge, human = (np.asarray(arrays[f"{who}_label_dist"], float) for who in ("pred", "true"))
-    found = calibration_of(judge, human, clusters=np.unique(queries, return_inverse=True)[1])
-    assert found.gain_error.estimate == pytest.approx(error, abs=1e-3)
-    assert found.gain_error.lower > 0
-    assert found.gain_slope == pytest.approx(slope, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("dimension", "judge", "error"),
-    [
-        ("coherence", "dsr1", -0.4325),
-        ("fluency", "qwen", -1.906),
-        ("relevance", "dsr1", -0.4001),
-        ("consistency", "4omini", -0.9693),
-    ],
-)
-def test_token_probabilities_sit_too_low(root, dimension, judge, error):
-    """SummEval: mean of grades under softmax of the log-probabilities against the human mean."""
-    name = f"model_logits__{judge}__Summeval_{dimension}_logits.csv.gz"
-    with gzip.open(root / "judge_logits" / name, "rt", encoding="utf-8") as lines:
-        values = np.array(list(csv.reader(lines))[1:], dtype=float)
-    probs = np.exp(values[:, :5])
-    probs /= probs.sum(axis=1, keepdims=True)
-    low = np.minimum(np.floor(values[:, 5]).astype(int), 4)
-    upper = values[:, 5] - low
-    observed = np.eye(5)[low - 1] * (1 - upper[:, None]) + np.eye(5)[low] * upper[:, None]
-    found = calibration_of(probs, observed, gains=range(1, 6), clusters=np.arange(1600) // 16)
-    assert found.n == 1600
-    assert found.gain_error.estimate == pytest.approx(error, abs=1e-3)
-    assert found.gain_error.upper < 0
 
 
 def test_what_sways_real_judges(root):

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("sentence_transformers")
 
 from rag_sourcebias.core.completions import JudgeItem
-from rag_sourcebias.judged.judges import RelevanceJudge
+from rag_sourcebias.judged.judges import LLMJudge
 from rag_sourcebias.llm.ask import CompletionCache
 
 pytestmark = [
@@ -66,7 +66,7 @@ def test_smollm2_gives_every_pair_nearly_the_same_distribution(pairs, tmp_path) 
     from rag_sourcebias.neural.causal import LocalCompleter
 
     cache = CompletionCache(tmp_path / "answers.sqlite")
-    judge = RelevanceJudge(LocalCompleter("smollm2"), cache=cache)
+    judge = LLMJudge(LocalCompleter("smollm2"), cache=cache)
     found = judge.judge(item for item, _ in pairs)
     assert found.counts() == {"ok": 4 * PER_GRADE}
     values, human = found.values(), np.array([grade for _, grade in pairs])

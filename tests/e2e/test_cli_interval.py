@@ -101,7 +101,7 @@ def test_groups_are_compared_and_names_may_be_any_text(tmp_path: Path) -> None:
     assert "cannot tell" in text or "scores higher than" in text
 
 
-def test_judge_failures_are_counted_and_the_worst_case_is_wider(tmp_path: Path) -> None:
+def test_judge_failures_are_counted(tmp_path: Path) -> None:
     path = table(tmp_path)
     lines = path.read_text(encoding="utf-8").splitlines()
     lines[70] = lines[70].rpartition(",")[0] + ",NaN"
@@ -109,10 +109,6 @@ def test_judge_failures_are_counted_and_the_worst_case_is_wider(tmp_path: Path) 
     path.write_text("\n".join(lines), encoding="utf-8")
     text = succeed("interval", "items.csv", cwd=tmp_path)
     assert "no value for 2 of 400 items, first 'i4'" in text
-    middle = mean_of(tmp_path, "items.csv")["interval"]
-    worst = mean_of(tmp_path, "items.csv", "--worst-case")["interval"]
-    assert worst["lower"] < middle["lower"]
-    assert worst["upper"] > middle["upper"]
 
 
 def ragas_files(folder: Path, *, twice: bool = False) -> None:

@@ -55,13 +55,15 @@ def fill(folder: Path, sheet: str, filled: str, *, grade: str | None = None) -> 
     known = {}
     for line in (folder / "all.qrels").read_text(encoding="utf-8").splitlines():
         query, _, doc, value = line.split()
-        known[query, doc] = value
+        known[f"query {query!r}, document {doc!r}"] = value
+    manifest = json.loads((folder / f"{sheet}.manifest.json").read_text(encoding="utf-8"))
+    name_of = {row["row_id"]: row["name"] for row in manifest["rows"]}
     rows = read_csv(folder / sheet)
     with (folder / filled).open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys(), delimiter=";")
         writer.writeheader()
-        for row in sorted(rows, key=lambda r: r["doc_id"]):
-            row["grade"] = known[row["query_id"], row["doc_id"]] if grade is None else grade
+        for row in sorted(rows, key=lambda r: r["text"]):
+            row["label"] = known[name_of[row["row_id"]]] if grade is None else grade
             writer.writerow(row)
 
 
@@ -77,7 +79,7 @@ def test_a_sheet_goes_out_comes_back_and_gives_an_interval(pool: Path) -> None:
     succeed("labels", *POOL, "-n", "150", *TEXTS, "-o", "sheet.csv", cwd=pool)
     rows = read_csv(pool / "sheet.csv")
     assert len(rows) == 150
-    assert list(rows[0]) == ["row_id", "query_id", "query", "doc_id", "text", "grade"]
+    assert list(rows[0]) == ["row_id", "query", "text", "label"]
     fill(pool, "sheet.csv", "filled.csv")
     found = interval_of(pool, "filled.csv", MANIFEST, "--target", "pool")
     assert found["lower"] < truth(pool) < found["upper"]
@@ -94,7 +96,7 @@ def test_documents_judged_already_are_not_asked_for_again(pool: Path) -> None:
     succeed(*asked, "-n", "250", cwd=pool)
     rows = read_csv(pool / "sheet.csv")
     assert len(rows) == 150
-    assert not {f"q{q}" for q in range(10)} & {row["query_id"] for row in rows}
+    assert not {f"query {q}" for q in range(10)} & {row["query"] for row in rows}
     fill(pool, "sheet.csv", "filled.csv")
     found = interval_of(pool, "filled.csv", MANIFEST, "--target", "pool")
     assert found["n_labeled"] == 250
@@ -138,10 +140,12 @@ def test_drawn_items_come_back(tmp_path: Path) -> None:
     succeed("labels", "answers.csv", "-n", "40", "--output", "sheet.csv", cwd=tmp_path)
     sheet = read_csv(tmp_path / "sheet.csv")
     assert len(sheet) == 40
-    assert list(sheet[0]) == ["id", "human"]
+    assert list(sheet[0]) == ["row_id", "id", "label"]  # there is nothing else to see
     filled = [(row["id"], truths[row["id"]]) for row in sheet]
-    write_csv(tmp_path / "filled.csv", ("id", "human"), filled)
+    cells = [(row["row_id"], row["id"], truths[row["id"]]) for row in sheet]
+    write_csv(tmp_path / "filled.csv", ("row_id", "id", "label"), cells)
     asked = ("interval", "--human-file", "filled.csv", "--judge-file", "answers.csv")
+    asked += ("--manifest", "sheet.csv.manifest.json")
     found = json.loads(succeed(*asked, "--json", "-", cwd=tmp_path))["means"][0]["interval"]
     labels, judge = dict(filled), {name: value for name, _, value in rows}
     known = [name for name in truths if name in labels]
@@ -162,7 +166,7 @@ def test_drawn_items_come_back(tmp_path: Path) -> None:
             ("labels", *POOL, "-n", "90", "--queries", "docs.jsonl", *TEXTS[2:], "-o", "s.csv"),
             ("ids have no text in --queries", "'q0'"),
         ),
-        (("interval", "sheet.csv", *POOL), ("90 of 90 rows have no grade", "sheet.csv:2")),
+        (("interval", "sheet.csv", *POOL), ("90 of 90 rows have no grade", "sheet.csv: 90")),
         (("interval", "nine.csv", "--manifest", MANIFEST, *POOL), ("'9'", "0 … 2")),
     ],
 )

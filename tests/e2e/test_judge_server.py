@@ -16,7 +16,7 @@ from model_server import LocalServer, chat_reply, model_answer, serving
 pytest.importorskip("openai")
 
 from rag_sourcebias.core.completions import CompletionError, JudgeItem
-from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RelevanceJudge
+from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RELEVANCE_PASSAGE, LLMJudge
 from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
 from rag_sourcebias.llm.openai import OpenAICompleter
 
@@ -101,7 +101,7 @@ def test_every_item_ends_with_a_judgment_or_the_reason_why_not(tmp_path: Path) -
     progress: list[int] = []
     cache = CompletionCache(tmp_path / "answers.sqlite")
     with serving(fault) as server:
-        judge = RelevanceJudge(
+        judge = LLMJudge(
             completer(server, max_concurrency=6),
             mode="verbalised",
             cache=cache,
@@ -161,7 +161,7 @@ def test_scoring_reads_tops_bounds_what_is_missing_and_reports_nan() -> None:
         return chat_reply("1", logprobs=tops[name])
 
     with serving(answer) as server:
-        found = RelevanceJudge(completer(server), retry=FAST).judge([item(n) for n in tops])
+        found = LLMJudge(completer(server), retry=FAST).judge([item(n) for n in tops])
     assert found.status == ("ok", "ok", "garbage", "nan")
     assert np.log(found.probs[0] / found.probs[0, 1]) == pytest.approx([-1, 0, -2, -3])
     one = np.log(np.exp(-1.0) + np.exp(-2.0))
@@ -177,7 +177,7 @@ def test_a_key_that_is_wrong_ends_the_run_at_once() -> None:
         return 401, {}, b'{"error": {"message": "bad key sk-secret"}}'
 
     with serving(answer) as server:
-        judge = RelevanceJudge(completer(server, max_concurrency=2), retry=FAST)
+        judge = LLMJudge(completer(server, max_concurrency=2), retry=FAST)
         with pytest.raises(CompletionError, match=r"answered 401.*check the key") as caught:
             judge.judge([item(str(i)) for i in range(50)])
         assert server.prompts.total() <= 4
@@ -186,7 +186,7 @@ def test_a_key_that_is_wrong_ends_the_run_at_once() -> None:
 
 def test_a_server_without_logprobs_is_named() -> None:
     with serving(lambda *_: chat_reply("1")) as server:
-        judge = RelevanceJudge(completer(server), retry=FAST)
+        judge = LLMJudge(completer(server), retry=FAST)
         with pytest.raises(CompletionError, match="without log-probabilities: use mode votes"):
             judge.judge([item("a"), item("b")])
 
@@ -199,7 +199,7 @@ def test_a_server_that_goes_down_leaves_the_rest_not_asked(tmp_path: Path) -> No
 
     items = [item(str(i)) for i in range(60)]
     with serving(answer) as server:
-        judge = RelevanceJudge(completer(server, max_concurrency=2), mode="verbalised", retry=FAST)
+        judge = LLMJudge(completer(server, max_concurrency=2), mode="verbalised", retry=FAST)
         found = judge.judge(items)
     counts = found.counts()
     assert counts["ok"] == 5
@@ -207,18 +207,18 @@ def test_a_server_that_goes_down_leaves_the_rest_not_asked(tmp_path: Path) -> No
     assert counts["not_asked"] == 60 - 5 - counts["error"]
     assert str(found).startswith("5 of 60 items judged by model, ")
     # and where nothing listens, there is one error instead of a table of failures
-    judge = RelevanceJudge(completer(server, max_concurrency=2), mode="verbalised", retry=FAST)
+    judge = LLMJudge(completer(server, max_concurrency=2), mode="verbalised", retry=FAST)
     with pytest.raises(CompletionError, match="cannot be reached"):
         judge.judge(items)
 
 
 KILLED = """
 import sys
-from rag_sourcebias.judged.judges import RelevanceJudge
+from rag_sourcebias.judged.judges import LLMJudge
 from rag_sourcebias.llm import CompletionCache, OpenAICompleter
 from rag_sourcebias.core.completions import JudgeItem
 
-judge = RelevanceJudge(
+judge = LLMJudge(
     OpenAICompleter("model", base_url=sys.argv[1], max_concurrency=2),
     mode="verbalised", cache=CompletionCache(sys.argv[2]),
 )
@@ -249,7 +249,7 @@ def test_a_killed_run_resumes_with_what_is_missing(tmp_path: Path) -> None:
         time.sleep(0.2)
         before = server.prompts.copy()
         assert 12 <= before.total() < 40
-        judge = RelevanceJudge(
+        judge = LLMJudge(
             OpenAICompleter("model", base_url=server.url, max_concurrency=2),
             mode="verbalised",
             cache=CompletionCache(file),
@@ -271,7 +271,7 @@ def test_votes_count_samples_and_share_the_cache(tmp_path: Path) -> None:
         return chat_reply(answers[body["seed"]])
 
     with serving(answer) as server:
-        judge = RelevanceJudge(
+        judge = LLMJudge(
             completer(server),
             mode="votes",
             votes=5,
@@ -309,9 +309,9 @@ def smollm2():
 def test_echo_and_local_scoring_agree_on_the_real_model(smollm2) -> None:
     with serving(model_answer(smollm2._model, smollm2._tokenizer)) as server:
         remote = completer(server, api="completions", timeout=60.0)
-        for prompt in (None, RELEVANCE_DOCUMENT):
-            local = RelevanceJudge(smollm2, prompt).judge(REAL)
-            found = RelevanceJudge(remote, prompt).judge(REAL)
+        for prompt in (RELEVANCE_PASSAGE, RELEVANCE_DOCUMENT):
+            local = LLMJudge(smollm2, prompt).judge(REAL)
+            found = LLMJudge(remote, prompt).judge(REAL)
             assert found.counts() == {"ok": 2}
             assert np.allclose(found.probs, local.probs, atol=1e-4)
             assert np.allclose(np.log(found.mass), np.log(local.mass), atol=1e-3)
@@ -334,6 +334,6 @@ def test_shifted_echoes_are_refused(smollm2) -> None:
         return status, headers, json.dumps(answer).encode()
 
     with serving(shifted) as server:
-        judge = RelevanceJudge(completer(server, api="completions", timeout=60.0), retry=FAST)
+        judge = LLMJudge(completer(server, api="completions", timeout=60.0), retry=FAST)
         with pytest.raises(CompletionError, match="belong to other positions"):
             judge.judge(REAL)

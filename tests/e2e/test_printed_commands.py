@@ -200,20 +200,20 @@ ROWS = {
     "labels of items": Row(
         ("labels", "@/named.csv", "--id", "my id", "--human", "ann's mark", "--judge",
          "the judge", "-n", "90", "-o", "sheet.csv"),
-        ("interval",), ("@/named.csv", "my id", "the judge"), _answer("human", "1", "0", "1"),
+        ("interval",), ("@/named.csv", "my id", "the judge"), _answer("label", "1", "0", "1"),
     ),
     "labels of groups": Row(
         ("labels", "@/grouped.csv", "--id", "question", "--id", "system", "--group", "system",
          "--cluster", "question", "-n", "270", "-o", "sheet.csv"),
-        ("interval",), ("@/grouped.csv", "--group", "--cluster"), _answer("human", "1", "0", "1"),
+        ("interval",), ("@/grouped.csv", "--group", "--cluster"), _answer("label", "1", "0", "1"),
     ),
     "labels of the sample": Row(
         ("labels", "--sample", "-n", "400", "-o", "sheet.csv"),
-        ("interval",), (), _answer("human", "1", "0", "1"),
+        ("interval",), (), _answer("label", "1", "0", "1"),
     ),
     "labels of documents": Row(
         ("labels", "--run", "@/a.run", *_LABELS, *_TEXTS, "-n", "60", "-o", "sheet.csv"),
-        ("interval",), ("@/a.run", "@/judge.tsv"), _answer("grade", "0", "1", "2"),
+        ("interval",), ("@/a.run", "@/judge.tsv"), _answer("label", "0", "1", "2"),
     ),
     "check-pairs": Row(
         ("check-pairs", "@/pairs", "--no-sole-corpus"), ("audit",), ("@/pairs",)

@@ -169,7 +169,7 @@ def _fill(folder: Path) -> None:
         for number, row in enumerate(rows):
             for column in row:
                 name = column.partition(":")[0]
-                if name == "grade":
+                if name == "label":
                     row[column] = str(number % 3)
                 elif name in ("relevance", "quality"):
                     row[column] = ("A", "B", "equal", "B")[number % 4]

@@ -7,7 +7,7 @@ import pytest
 from simulation import FLOOR, acceptable
 
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
-from rag_sourcebias.judged.plan import LabeledDocuments, design_document_sample, document_interval
+from rag_sourcebias.judged.plan import design_document_sample, document_interval
 
 pytestmark = pytest.mark.slow
 RUNS = 250
@@ -56,7 +56,7 @@ def simulate(kind, n_labels, *, n_queries=400, runs=RUNS, seed=0, n_pilot=0):
         labels = RankedLabels.from_grid(judge(kind, probs, grade, rng), OMEGA, GAINS)
         y = GAINS[grade].ravel()
         known = np.arange(n_pilot)
-        pilot = LabeledDocuments(rows=known, human_gains=y[known]) if n_pilot else None
+        pilot = np.where(np.isin(np.arange(len(y)), known), y, np.nan) if n_pilot else None
         sample = design_document_sample(labels, n_labels, rng=rng, pilot=pilot)
         human = y[sample.rows]
         pool = document_interval(labels, sample, human, target="pool")

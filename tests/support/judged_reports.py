@@ -102,7 +102,7 @@ def rankings():
     return judge_ranking_with_intervals(
         runs,
         human,
-        LabelDistributions.from_rows(rows),
+        {"judge": LabelDistributions.from_rows(rows)},
         measures=("NDCG@5", "DCG@5"),
         tags=tags,
         name="rankings",

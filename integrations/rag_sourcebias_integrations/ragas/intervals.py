@@ -267,7 +267,7 @@ class RagasCode(Code, home="ragas"):
     WARNING = "{text}"
 
 
-OnNan: TypeAlias = Literal["mean", "worst-case", "drop", "raise"]
+OnNan: TypeAlias = Literal["mean", "drop", "raise"]
 
 
 def intervals(
@@ -306,11 +306,10 @@ def intervals(
         on the judge, or labels alone where there are too few for it.
     target, confidence_level, bounds
         As there; labels outside ``bounds`` are refused.
-    on_nan : {"mean", "worst-case", "drop", "raise"}
+    on_nan : {"mean", "drop", "raise"}
         What to do with rows that the judge failed on. ``"mean"``: they count with its mean score,
-        which keeps the interval valid whatever made it fail. ``"worst-case"``: the hull over
-        all they might have scored. ``"drop"``: the interval is for the others only. Their number
-        is in the notes.
+        which keeps the interval valid whatever made it fail. ``"drop"``: the interval is for the
+        others only. Their number is in the notes.
     seed : int
 
     Returns
@@ -339,7 +338,6 @@ def intervals(
             seed=seed,
         ),
         bounds=bounds,
-        missing="worst-case" if on_nan == "worst-case" else "mean",
     )
     found = report.means[0].interval
     warnings = (RagasCode.WARNING(text=text) for text in report.warnings)
@@ -354,7 +352,7 @@ def _without_nan(
 ) -> tuple[JudgedItems, tuple[Finding, ...]]:
     lost = ~items.judged
     n = int(np.count_nonzero(lost))
-    if not n or on_nan not in ("drop", "raise"):
+    if not n or on_nan == "mean":
         return items, ()
     labeled = int(np.count_nonzero(lost & items.labeled))
     first = items.ids[int(np.flatnonzero(lost)[0])]

@@ -130,7 +130,6 @@ class InferCode(Code, home="infer"):
         "leaves out the sampling error of what is unlabelled: under-covers its mean, and far more "
         "the population mean"
     )
-    WORST_CASE = "worst case over {n:item|items} without a judge value"
     ALL_ALIKE = "all {n:pair has|pairs have} the same ratio: nothing is known of others"
     ZERO_POSSIBLE = "weight 0 is not excluded"
     BEYOND_POSSIBLE = "may lie beyond the largest weight tried"

@@ -703,8 +703,7 @@ def as_values(name: str, values: npt.ArrayLike, *, columns: bool = False) -> Flo
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         raise DataError(
             f"{name}: {bad.sum()} value(s) are not finite, first {array[first]} at position "
-            f"{first[0]}; leave such items out knowingly, or bound what they could have been "
-            "(rag_sourcebias.judges offers worst-case bounds)"
+            f"{first[0]}; leave such items out knowingly"
         )
     return array
 

@@ -32,7 +32,6 @@ from rag_sourcebias.intake.tables import (
     require_roles,
     score_columns,
     table_name,
-    unescaped,
     values_of,
 )
 
@@ -265,7 +264,7 @@ def join_judged(
     table.notes.extend(by_people.notes)
     row_of = {name: i for i, name in enumerate(ids)}
     labeled = np.flatnonzero(~np.isnan(labels))
-    place = np.array([_row(row_of, human_ids[i]) for i in labeled], dtype=np.int64)
+    place = np.array([row_of.get(human_ids[i], -1) for i in labeled], dtype=np.int64)
     lost = labeled[place < 0]
     if len(lost):
         first = int(lost[0])
@@ -277,13 +276,6 @@ def join_judged(
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
     return _items(table, ids, joined, given)
-
-
-def _row(row_of: Mapping[str, int], name: str) -> int:
-    """Row of an id, or of what a sheet wrote so that no spreadsheet takes it for a formula; -1."""
-    if name in row_of:
-        return row_of[name]
-    return row_of.get("\t".join(unescaped(part) for part in name.split("\t")), -1)
 
 
 def items_of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: ANN401

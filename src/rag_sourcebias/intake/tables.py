@@ -35,19 +35,12 @@ from rag_sourcebias.intake.objects import columns_of, holds_table, name_of
 
 _CELL_LIMIT = 32_767  # characters a spreadsheet keeps in one cell
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_ESCAPED = re.compile(r"'+[=+\-@\t\r]")
-
-
-def unescaped(cell: str) -> str:
-    """Return a cell without the apostrophe that :func:`sheet_csv` put before it."""
-    return cell[1:] if _ESCAPED.match(cell) else cell
 
 
 def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[str]:
     """Give the text of a CSV file with a byte-order mark, header first.
 
-    A cell that a spreadsheet would take for a formula gets a leading apostrophe, which
-    :func:`unescaped` takes away.
+    A cell that a spreadsheet would take for a formula gets a leading apostrophe.
 
     Raises
     ------
@@ -850,6 +843,11 @@ _ALONE = (
 def plain_name(name: str) -> str:
     """Return a column's name in small letters, with one "_" for all that is no letter or digit."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+def has_role(name: str, roles: Iterable[str]) -> bool:
+    """Whether a column has a usual name of one of the roles."""
+    return any(plain_name(name) in _ALIASES[role] for role in roles)
 
 
 def find_column(

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import (
@@ -17,7 +16,6 @@ from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
     SourceBiasError,
-    require_one_of,
 )
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.infer.findings import InferCode
@@ -52,7 +50,6 @@ from rag_sourcebias.judged.crc import (
     two_grades,
 )
 from rag_sourcebias.judged.data import (
-    JUDGED_SCHEMA_VERSION,
     JudgeAudit,
     JudgedComparison,
     JudgedConfig,
@@ -64,7 +61,6 @@ from rag_sourcebias.judged.data import (
 )
 from rag_sourcebias.judged.judge_audit import (
     audit_judge,
-    calibration_of,
     judge_shares,
     judge_warnings,
     rows_of,
@@ -128,88 +124,70 @@ class Compared(NamedTuple):
     warnings: list[str]
 
 
-def compared(
-    names: Sequence[str],
-    sides: Sequence[JudgedValues],
+def compare(
+    sides: Mapping[str, JudgedValues],
     measure: str,
     config: JudgedConfig,
     bounds: tuple[float, float] | None,
-) -> Compared:
-    """Compare systems whose values lie in the same order of items.
+    found: Compared,
+) -> None:
+    """Compare systems whose values lie in the same order of items, and add what is found.
 
     Two have one difference; more have differences that hold all at once, and ranks. What has too
     few labels is a warning.
     """
+    names = list(sides)
     y, f, pool = (
-        np.stack([getattr(side, name) for side in sides], axis=1)
+        np.stack([getattr(side, name) for side in sides.values()], axis=1)
         for name in ("y", "f", "f_unlabeled")
     )
     options: dict[str, Any] = {
         "target": config.target, "confidence_level": config.confidence_level, "bounds": bounds,
     }  # fmt: skip
+    who = f"{len(names)} systems"
     if len(names) == 2:
-        try:
-            interval = difference_interval(y, f, pool, **options)
-        except InsufficientDataError as error:
-            return _refused(f"{names[0]} and {names[1]}", measure, error)
-        return Compared([_difference(measure, (names[0], names[1]), interval)], [], [])
-    if config.baseline:
-        options["baseline"] = list(names).index(config.baseline)
+        who = " and ".join(names)
     try:
-        found = compare_systems(y, f, pool, rng=config.seed, **options)
+        if len(names) == 2:
+            interval = difference_interval(y, f, pool, **options)
+            found.differences.append(_difference(measure, names[0], names[1], interval))
+            return
+        if config.baseline:
+            options["baseline"] = names.index(config.baseline)
+        several = compare_systems(y, f, pool, rng=config.seed, **options)
     except InsufficientDataError as error:
-        return _refused(f"{len(names)} systems", measure, error)
-    differences = []
-    for i, (first, second) in enumerate(zip(found.first, found.second, strict=True)):
+        found.warnings.append(f"differences of {who} ({measure}): {error}")
+        return
+    for i, (first, second) in enumerate(zip(several.first, several.second, strict=True)):
         gap = y[:, first] - y[:, second], f[:, first] - f[:, second]
         interval = Interval(
-            estimate=float(found.difference[i]),
-            lower=float(found.lower[i]),
-            upper=float(found.upper[i]),
+            estimate=float(several.difference[i]),
+            lower=float(several.lower[i]),
+            upper=float(several.upper[i]),
             confidence_level=config.confidence_level,
             method=InferCode.DIFFERENCES(),
             target=config.target,
-            n_labeled=found.n_labeled,
-            n_unlabeled=found.n_unlabeled,
+            n_labeled=several.n_labeled,
+            n_unlabeled=several.n_unlabeled,
             assumptions=(InferCode.LABELS_SAMPLED(), InferCode.SAME_ITEMS()),
             correlation=judge_correlation(*gap),
         )
-        pair = (names[first], names[second])
-        differences.append(_difference(measure, pair, interval, family=len(found.first)))
-    if config.baseline:
-        return Compared(differences, [], [])
-    return Compared(differences, [_ranks(names, measure, sides, found, config)], [])
-
-
-def _refused(what: str, measure: str, error: InsufficientDataError) -> Compared:
-    return Compared([], [], [f"differences of {what} ({measure}): {error}"])
-
-
-def compared_measures(
-    names: Sequence[str],
-    measures: Sequence[str],
-    cells: Mapping[tuple[str, str], JudgedValues],
-    config: JudgedConfig,
-    bounds_of: Callable[[str], tuple[float, float] | None],
-) -> Compared:
-    """Compare systems by each measure; ``cells`` has their values by measure and name."""
-    if config.baseline and config.baseline not in names:
-        raise DataError(f"no run is called {config.baseline!r}; there are {list(names)}")
-    found = Compared([], [], [])
-    for measure in measures if len(names) > 1 else ():
-        one = compared(
-            names, [cells[measure, name] for name in names], measure, config, bounds_of(measure)
+        found.differences.append(
+            _difference(measure, names[first], names[second], interval, family=len(several.first))
         )
-        found.differences.extend(one.differences)
-        found.ranks.extend(one.ranks)
-        found.warnings.extend(one.warnings)
-    return found
+    if not config.baseline:
+        found.ranks.append(_ranks(sides, measure, several, config))
+
+
+def require_baseline(baseline: str, names: Sequence[str], what: str) -> None:
+    """Refuse a baseline that none of the systems is."""
+    if baseline and baseline not in names:
+        raise DataError(f"no {what} is called {baseline!r}; there are {list(names)}")
 
 
 def _difference(
-    measure: str, pair: tuple[str, str], interval: Interval, *, family: int = 1
+    measure: str, first: str, second: str, interval: Interval, *, family: int = 1
 ) -> JudgedComparison:
-    first, second = pair
     return JudgedComparison(
         kind="difference",
         measure=measure,
@@ -221,20 +199,30 @@ def _difference(
     )
 
 
+def in_order(means: list[JudgedMean], ranks: Sequence[JudgedRanks]) -> tuple[JudgedMean, ...]:
+    """Put means of each measure into the order of the ranks of the first one."""
+    if not ranks:
+        return tuple(means)
+    place = {name: at for at, name in enumerate(ranks[0].systems)}
+    measures = list(dict.fromkeys(mean.measure for mean in means))
+    return tuple(sorted(means, key=lambda m: (measures.index(m.measure), place[m.system])))
+
+
 def _ranks(
-    names: Sequence[str],
+    sides: Mapping[str, JudgedValues],
     measure: str,
-    sides: Sequence[JudgedValues],
     found: SystemComparison,
     config: JudgedConfig,
 ) -> JudgedRanks:
     order = np.argsort(-found.score, kind="stable").tolist()
     tau, lower, upper = found.tau
+    names = list(sides)
+    judge = [float(side.all_f.mean()) for side in sides.values()]
     return JudgedRanks(
         measure=measure,
         systems=tuple(names[i] for i in order),
         score=tuple(found.score[order].tolist()),
-        judge=tuple(float(sides[i].all_f.mean()) for i in order),
+        judge=tuple(judge[i] for i in order),
         best=tuple(found.best[order].tolist()),
         worst=tuple(found.worst[order].tolist()),
         tau=tau,
@@ -277,13 +265,15 @@ def group_differences(
 ) -> Compared:
     """Compare groups: on the items they share where all share all, by their means otherwise."""
     names = list(groups)
-    if config.baseline and config.baseline not in names:
-        known = f"there are {names}" if items.groups else "the items have no group column"
-        raise DataError(f"no group is called {config.baseline!r}; {known}")
+    found = Compared([], [], [])
+    if config.baseline and not items.groups:
+        raise DataError(f"no group is called {config.baseline!r}; the items have no group column")
+    require_baseline(config.baseline, names, "group")
     if len(names) < 2:
-        return Compared([], [], [])
+        return found
     if config.method == "crc":  # of two intervals that are too short none is made
-        return Compared([], [], ["groups are not compared: CRC has no interval of a difference"])
+        found.warnings.append("groups are not compared: CRC has no interval of a difference")
+        return found
     index = None
     if config.method == "regression":
         index = _shared(items, list(groups.values()))
@@ -293,8 +283,9 @@ def group_differences(
         human[~labeled] = np.nan  # an item labelled for some systems only is no pair
         judge = np.where(items.judged, items.judge, np.nan)[index]
         judge = np.where(np.isnan(judge), np.nanmean(judge, axis=0), judge)
-        sides = [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))]
-        return compared(names, sides, measure, config, bounds)
+        sides = {name: JudgedValues(human[:, k], judge[:, k]) for k, name in enumerate(names)}
+        compare(sides, measure, config, bounds, found)
+        return found
     interval_of = {name: mean.interval for name, mean in zip(groups, means, strict=True)}
     pairs = list(combinations(names, 2))
     if config.baseline:
@@ -303,14 +294,16 @@ def group_differences(
     why = _why_apart(items, config.method)
     warning = f"{len(names)} groups are compared as independent samples ({measure}): {why}"
     needed = labels_for(family)
-    if min(found.n_labeled for found in interval_of.values()) < needed:
-        return Compared([], [], [f"{warning}; {family} differences need {needed} labels of each"])
-    differences = []
-    for pair in pairs:
-        first, second = (interval_of[name] for name in pair)
-        interval = unpaired_difference_interval(first, second, family=family)
-        differences.append(_difference(measure, pair, interval, family=family))
-    return Compared(differences, [], [warning])
+    if min(interval.n_labeled for interval in interval_of.values()) < needed:
+        found.warnings.append(f"{warning}; {family} differences need {needed} labels of each")
+        return found
+    for first, second in pairs:
+        interval = unpaired_difference_interval(
+            interval_of[first], interval_of[second], family=family
+        )
+        found.differences.append(_difference(measure, first, second, interval, family=family))
+    found.warnings.append(warning)
+    return found
 
 
 def _why_apart(items: JudgedItems, method: str) -> str:
@@ -349,10 +342,9 @@ def judged_mean(
     config: JudgedConfig,
     *,
     bounds: tuple[float, float] | None = None,
-    interval: Interval | None = None,
 ) -> JudgedMean:
     """Estimate one mean by the configured method, and by labels alone beside it."""
-    found = interval or _interval(values, config, config.method, bounds)
+    found = _interval(values, config, config.method, bounds)
     try:
         alone = _interval(values, config, "labels", bounds)
     except SourceBiasError:
@@ -466,19 +458,12 @@ class JudgedSystem:
 
 
 def judged_systems(
-    runs: Run | Sequence[Run],
+    runs: Sequence[Run],
     human: Qrels,
     judge: LabelDistributions,
-    judges: Collection[LabelDistributions] = (),
+    judges: Collection[LabelDistributions],
 ) -> list[JudgedSystem]:
     """Join every run with both kinds of labels, after checking that the ids fit."""
-    listed = [runs] if isinstance(runs, Run) else list(runs)
-    if not listed:
-        raise DataError("no run given")
-    names = [run.name for run in listed]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise DataError(f"two runs are called {twice[0]!r}; give each run its own name")
     require_meeting("the judgments", human, "the labels", judge)
     codes = {query: code for code, query in enumerate(judge.query_ids)}
     missing = [query for query in human.query_ids if query not in codes]
@@ -498,7 +483,7 @@ def judged_systems(
             place=place,
             several=tuple(JudgedRanking.join(run, labels) for labels in judges),
         )
-        for run in listed
+        for run in runs
     ]
 
 
@@ -611,22 +596,12 @@ def grade_audits(
         clusters=tuple(map(str, queries)),
     )
     try:
-        audit = audit_judge(pairs, confidence_level=config.confidence_level)
+        return {"grades": audit_judge(pairs, confidence_level=config.confidence_level)}
     except InsufficientDataError:
         return {}
-    calibration = calibration_of(
-        judge.probs[rows[shared]],
-        truth.probs[shared],
-        clusters=queries,
-        confidence_level=config.confidence_level,
-    )
-    return {"grades": replace(audit, calibration=calibration)}
 
 
 # Intervals for items a judge scored and people labelled in part, such as answers.
-
-
-Missing = Literal["mean", "worst-case"]
 
 
 def judge_items_with_intervals(
@@ -636,12 +611,13 @@ def judge_items_with_intervals(
     config: JudgedConfig | None = None,
     name: str = "items",
     bounds: tuple[float, float] | None = None,
-    missing: Missing = "mean",
     on_stage: Callable[[str], None] | None = None,
 ) -> JudgedReport:
     """Put intervals on the mean human value of judged items, for each group and between groups.
 
-    Each group (system, source) is corrected by its own human labels.
+    Each group (system, source) is corrected by its own human labels. An item to which the judge
+    gave no value counts with the mean judge value: that keeps the interval valid whatever made the
+    judge fail, as the labelled items are drawn from all items.
 
     Parameters
     ----------
@@ -650,11 +626,6 @@ def judge_items_with_intervals(
         where a cluster holds one item of each group, unpaired otherwise.
     bounds : tuple of float, optional
         Range of the human values; labels outside it are refused.
-    missing : {"mean", "worst-case"}
-        What an item counts for to which the judge gave no value. ``"mean"``: the mean judge
-        value, which keeps the interval valid whatever made the judge fail, as the labelled items
-        are drawn from all items. ``"worst-case"``: the hull of the intervals with all of them at
-        the lowest and all at the highest judge value.
 
     Raises
     ------
@@ -665,7 +636,6 @@ def judge_items_with_intervals(
     """
     config = config or JudgedConfig()
     begin = on_stage or (lambda _: None)
-    require_one_of("missing", missing, get_args(Missing))
     if not items.n_labeled:
         raise InsufficientDataError(
             f"none of the {len(items)} items has a human label; label at least 10, drawn at random",
@@ -676,18 +646,11 @@ def judge_items_with_intervals(
         raise DataError(f"none of the {len(items)} items has a judge value")
     if bounds is not None:
         check_scale(items.human, *bounds, ids=items.ids)
-    groups = _groups(items)
+    groups = groups_of(items)
     begin(f"intervals for {len(groups)} mean(s)")
-    warnings = [*_crc_warning(config), *_warnings(items, missing)]
+    warnings = [*_crc_warning(config), *_warnings(items)]
     means = [
-        _one_mean(
-            items if len(groups) == 1 else items.take(rows),
-            measure,
-            system,
-            config=config,
-            bounds=bounds,
-            missing=missing,
-        )
+        _one_mean(items if len(groups) == 1 else items.take(rows), measure, system, config, bounds)
         for system, rows in groups.items()
     ]
     begin("comparisons and judge audit")
@@ -695,21 +658,17 @@ def judge_items_with_intervals(
     shared = not both.any() or same_scale(items.human[both], items.judge[both])
     found_between = group_differences(items, groups, means, measure, config, bounds=bounds)
     return JudgedReport(
-        schema_version=JUDGED_SCHEMA_VERSION,
         kind="items",
         name=name,
         config=config,
         n_labeled=items.n_labeled,
         n_unlabeled=items.n_unlabeled,
         n_judge_missing=items.n_judge_missing,
-        means=tuple(means),
+        means=in_order(means, found_between.ranks),
         comparisons=tuple(found_between.differences),
         ranks=tuple(found_between.ranks),
         clusters=_clusters(items),
-        per_query=(),
         audits=_audits(items, measure, config),
-        environment=environment(),
-        created=timestamp(),
         warnings=(*warnings, *found_between.warnings),
         judges=judge_shares(items),
         evidence=evidence_of(items) if shared else (),
@@ -717,7 +676,7 @@ def judge_items_with_intervals(
     )
 
 
-def _groups(items: JudgedItems) -> dict[str, npt.NDArray[np.int64]]:
+def groups_of(items: JudgedItems) -> dict[str, npt.NDArray[np.int64]]:
     """Rows of each group, in order of first appearance; one group named "" without groups."""
     if items.groups is None:
         return {"": np.arange(len(items))}
@@ -729,42 +688,21 @@ def _one_mean(
     items: JudgedItems,
     measure: str,
     system: str,
-    *,
     config: JudgedConfig,
     bounds: tuple[float, float] | None,
-    missing: Missing,
 ) -> JudgedMean:
     clusters, found_clusters = items.clusters, _clusters(items)
     if clusters is not None and len(set(clusters)) == len(clusters):
         clusters = None  # one item each: ordinary independent items
     elif found_clusters and found_clusters.drawn == "items" and config.target != "population":
         clusters = None  # single draws from these very items: what they share is no matter
-    known = items.judge[items.judged] if items.judged.any() else np.zeros(1)
-
-    def values(fill: float, judges: FloatArray | None = None) -> JudgedValues:
-        return JudgedValues(
-            items.human,
-            np.where(items.judged, items.judge, fill),
-            clusters=clusters,
-            judges=judges,
-        )
-
+    judge = items.judge
+    if not items.judged.all():
+        known = judge[items.judged] if items.judged.any() else np.zeros(1)
+        judge = np.where(items.judged, judge, float(known.mean()))
+    values = JudgedValues(items.human, judge, clusters=clusters, judges=several_judges(items))
     try:
-        middle = values(float(known.mean()), several_judges(items))
-        if missing == "mean" or items.judged.all():
-            return judged_mean(measure, system, middle, config, bounds=bounds)
-        low, high = (
-            judged_mean(measure, system, values(float(fill)), config, bounds=bounds).interval
-            for fill in (known.min(), known.max())
-        )
-        hull = replace(
-            low,
-            estimate=(low.estimate + high.estimate) / 2,
-            lower=min(low.lower, high.lower),
-            upper=max(low.upper, high.upper),
-            notes=(*low.notes, InferCode.WORST_CASE(n=items.n_judge_missing)),
-        )
-        return judged_mean(measure, system, middle, config, bounds=bounds, interval=hull)
+        return judged_mean(measure, system, values, config, bounds=bounds)
     except InsufficientDataError as error:
         where = f"group {system!r}: " if system else ""
         raise InsufficientDataError(f"{where}{error}", n=error.n, n_needed=error.n_needed) from None
@@ -810,18 +748,14 @@ def _crc_warning(config: JudgedConfig) -> tuple[str, ...]:
     return (f"CRC {caveat}; its width is no saving",) if config.method == "crc" else ()
 
 
-def _warnings(items: JudgedItems, missing: Missing) -> Iterator[str]:
+def _warnings(items: JudgedItems) -> Iterator[str]:
     yield from map(str, items.notes)
     if items.n_judge_missing:
         first = items.ids[int(np.flatnonzero(~items.judged)[0])]
-        treated = (
-            "they count with the mean judge value, which costs precision but not validity"
-            if missing == "mean"
-            else "the intervals cover the worst case"
-        )
         yield (
             f"the judge gave no value for {items.n_judge_missing} of {len(items)} items, first "
-            f"{first!r}; {treated}"
+            f"{first!r}; they count with the mean judge value, which costs precision but not "
+            "validity"
         )
     yield from (*judge_warnings(items), *check_items(items))
 
@@ -830,9 +764,9 @@ def _warnings(items: JudgedItems, missing: Missing) -> Iterator[str]:
 
 
 def judge_ranking_with_intervals(
-    runs: Run | Sequence[Run],
+    runs: Sequence[Run],
     human: Qrels,
-    judge: LabelDistributions | Mapping[str, LabelDistributions],
+    judges: Mapping[str, LabelDistributions],
     *,
     measures: Sequence[str] = ("NDCG@10",),
     tags: TagTable | None = None,
@@ -845,12 +779,12 @@ def judge_ranking_with_intervals(
 
     Parameters
     ----------
-    runs : Run or sequence of Run
-        With several, systems are compared in pairs on the same queries.
+    runs : sequence of Run
+        Of different names. With several, systems are compared in pairs on the same queries.
     human : Qrels
         Its queries are the labelled ones; each is judged through the largest cutoff, and what is
         not judged counts as not relevant (it is counted and reported).
-    judge : LabelDistributions, or mapping of str to LabelDistributions
+    judges : mapping of str to LabelDistributions
         Labels of every query, those of ``human`` among them. Several judges by name are averaged,
         each pair over those that labelled it; means also use what they say beyond it.
     measures : sequence of str
@@ -870,18 +804,14 @@ def judge_ranking_with_intervals(
     """
     config = config or JudgedConfig()
     begin = on_stage or (lambda _: None)
-    judges: dict[str, LabelDistributions] = {}
-    if isinstance(judge, Mapping):
-        judges = dict(judge) if len(judge) > 1 else {}
-        judge = LabelDistributions.mean_of([*judge.values()])
+    judge = LabelDistributions.mean_of([*judges.values()])
+    if len(judges) == 1:
+        judges = {}
     systems = judged_systems(runs, human, judge, judges.values())
-    cutoffs = [parse_measure(measure)[1] for measure in measures]
-    if not cutoffs:
-        raise DataError("no measure asked for, such as NDCG@10")
+    deepest = max(parse_measure(measure)[1] for measure in measures)
     means: list[JudgedMean] = []
-    asked = [runs] if isinstance(runs, Run) else runs
-    warnings = [f"{run.name}: {note}" for run in asked for note in run.notes]
-    warnings += [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
+    warnings = [f"{run.name}: {note}" for run in runs for note in run.notes]
+    warnings += [*_crc_warning(config), *unjudged_notes(systems, deepest)]
     warnings += [
         f"judge {one!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
         "alone"
@@ -898,9 +828,12 @@ def judge_ranking_with_intervals(
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.all_f, first.labeled)
     begin("comparisons")
-    between = compared_measures(
-        [system.name for system in systems], measures, cells, config, measure_bounds
-    )
+    names = [system.name for system in systems]
+    require_baseline(config.baseline, names, "run")
+    between = Compared([], [], [])
+    for measure in measures if len(names) > 1 else ():
+        sides = {name: cells[measure, name] for name in names}
+        compare(sides, measure, config, measure_bounds(measure), between)
     comparisons = [*between.differences]
     warnings += between.warnings
     if tags is not None:
@@ -911,20 +844,17 @@ def judge_ranking_with_intervals(
     per_query = tuple(_per_query(systems, measures if config.per_query else (), config, warnings))
     begin("judge audit")
     return JudgedReport(
-        schema_version=JUDGED_SCHEMA_VERSION,
         kind="ranking",
         name=name,
         config=config,
         n_labeled=len(human.query_ids),
         n_unlabeled=len(judge.query_ids) - len(human.query_ids),
         n_judge_missing=0,
-        means=tuple(means),
+        means=in_order(means, between.ranks),
         comparisons=tuple(comparisons),
         ranks=tuple(between.ranks),
         per_query=per_query,
         audits=grade_audits(human, judge, tags, config),
-        environment=environment(),
-        created=timestamp(),
         warnings=tuple(warnings),
         judges=_ranking_shares(first, judge.query_ids, [*judges]),
     )

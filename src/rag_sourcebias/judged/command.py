@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast, get_args
 
 import numpy as np
 import typer
 
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
-from rag_sourcebias.core.data import Qrels
+from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.answers import read_ungraded_answers
@@ -33,7 +33,11 @@ from rag_sourcebias.intake.judged import (
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_run, read_systems
 from rag_sourcebias.intake.samples import cache_dir, load_sample
-from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
+from rag_sourcebias.judged.audit import (
+    groups_of,
+    judge_items_with_intervals,
+    judge_ranking_with_intervals,
+)
 from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
 from rag_sourcebias.judged.data import (
     JudgedConfig,
@@ -42,39 +46,35 @@ from rag_sourcebias.judged.judge_audit import (
     BiasColumns,
     audit_judge,
     check_drift,
+    pairs_of,
 )
 from rag_sourcebias.judged.judges import (
     CORRECTNESS,
     RELEVANCE_DOCUMENT,
     RELEVANCE_PASSAGE,
-    CorrectnessJudge,
     GradedPrompt,
+    JudgeMode,
     LLMJudge,
-    RelevanceJudge,
 )
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.judged.plan import (
     DocumentSample,
-    LabeledDocuments,
     design_document_sample,
     document_interval,
     plan_item_labels,
     plan_labels,
 )
 from rag_sourcebias.judged.sheets import (
-    SheetRow,
     draw_items,
     manifest_path,
-    read_label_sheet,
+    read_sheet,
     read_shown_texts,
-    write_item_sheet,
-    write_label_sheet,
+    write_sheet,
 )
 from rag_sourcebias.judged.writing import (
     beside,
     table_ending,
-    write_item_judgments,
-    write_judgment_status,
+    write_judgments,
     write_label_distributions,
 )
 from rag_sourcebias.llm.ask import CompletionCache, Prices
@@ -264,6 +264,13 @@ class ItemOptions:
             rich_help_panel=_ITEMS,
         ),
     ] = None
+    manifest: Annotated[
+        Path | None,
+        typer.Option(
+            help="Manifest of a sheet that labels drew; beside the sheet by default.",
+            rich_help_panel=_ITEMS,
+        ),
+    ] = None
     judge_file: Annotated[
         Path | None,
         typer.Option(help="Judge values of every item: id and value.", rich_help_panel=_ITEMS),
@@ -290,14 +297,6 @@ class ItemOptions:
             rich_help_panel=_ITEMS,
         ),
     ] = None
-    worst_case: Annotated[
-        bool,
-        typer.Option(
-            "--worst-case",
-            help="Widen the interval to whatever the judge might have said where it failed.",
-            rich_help_panel=_ITEMS,
-        ),
-    ] = False
 
     def read(self, columns: Columns) -> tuple[JudgedItems, str, str]:
         """Return the items, the name of what is measured, and the name of the data."""
@@ -318,6 +317,13 @@ class ItemOptions:
             err.print(f"joined by {found.joined_by}", highlight=False)
             return found.items, found.metric, self.ragas.name
         if self.human_file is not None and self.judge_file is not None:
+            if self.manifest or manifest_path(self.human_file).is_file():
+                sheet = read_sheet(self.human_file, manifest=self.manifest)
+                items = read_judged_items(self.judge_file, require_human=False, **asdict(columns))
+                label_of = dict(zip(sheet.names, sheet.labels.tolist(), strict=True))
+                known = zip(items.ids, items.human.tolist(), strict=True)
+                human = [label_of.get(name, label) for name, label in known]
+                return replace(items, human=np.array(human)), "score", self.judge_file.name
             items = join_judged(self.human_file, self.judge_file, **asdict(columns))
             return items, "score", self.judge_file.name
         file = cast("Path", self.file)  # one input is given
@@ -378,13 +384,6 @@ class RankingOptions(Scale):
         str,
         typer.Option(help="Source that the others are compared with.", rich_help_panel=_RANKINGS),
     ] = "human"
-    manifest: Annotated[
-        Path | None,
-        typer.Option(
-            help="Manifest of a sheet of documents that labels drew; beside FILE by default.",
-            rich_help_panel=_RANKINGS,
-        ),
-    ] = None
     per_query: Annotated[
         bool,
         typer.Option(help="An interval for every query (DCG and P).", rich_help_panel=_RANKINGS),
@@ -418,13 +417,13 @@ class RankingOptions(Scale):
 
 
 #: What each way to hand items over makes use of; options of statistics and output always do.
-_WITH_ITEMS = ("--measure", "--bounds", "--worst-case")
+_WITH_ITEMS = ("--measure", "--bounds")
 _WITH_TABLE = ("--id", "--human", "--group", "--cluster", *_WITH_ITEMS)
 _USES = {
     "--sample": _WITH_ITEMS,
     "--ragas": ("--metric", "--human-file", *_WITH_TABLE),
-    "--judge-file": ("--human-file", "--judge", *_WITH_TABLE),
-    "--human-file": ("--judge-file", "--judge", *_WITH_TABLE),
+    "--judge-file": ("--human-file", "--manifest", "--judge", *_WITH_TABLE),
+    "--human-file": ("--judge-file", "--manifest", "--judge", *_WITH_TABLE),
     "--file": ("--judge", *_WITH_TABLE),
 }
 
@@ -446,7 +445,7 @@ def check_input(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions
         )
     given = [name for kind in (ItemOptions, Columns, RankingOptions) for name in used(ctx, kind)]
     if rankings.given:
-        uses = [name for name in used(ctx, RankingOptions) if name != "--manifest"]
+        uses = used(ctx, RankingOptions)
         if rankings.tags:
             uses += ["--id", "--group"]
         _check_ranking(rankings)
@@ -501,17 +500,24 @@ def _inputs(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) ->
 
 
 def _of_sheet(
-    file: Path, rankings: RankingOptions, *, target: str, confidence_level: float, json: str | None
+    items: ItemOptions,
+    rankings: RankingOptions,
+    *,
+    target: str,
+    confidence_level: float,
+    json: str | None,
 ) -> None:
     """Print the interval of a filled sheet of documents."""
+    file = cast("Path", items.file)
     runs, labels = rankings.run or [], rankings.labels or []
     if len(runs) != 1 or len(labels) != 1 or rankings.qrels or rankings.measure:
         raise DataError(
             f"{file} is a sheet that rag-sourcebias labels drew: give the --run and the --labels "
-            "it was drawn from, each once, and no --qrels or --measure"
+            "it was drawn from, each once, and no --qrels or --measure; a sheet of items is "
+            "--human-file, with --judge-file"
         )
     aim = choice("target", target, _TARGETS)
-    filled = read_label_sheet(file, manifest=rankings.manifest)
+    filled = read_sheet(file, manifest=items.manifest)
     with sound(file, "a sheet that rag-sourcebias labels drew", names_file=False):
         design = from_plain(PoolDesign, filled.design)
     pool = read_pool(
@@ -522,13 +528,15 @@ def _of_sheet(
         min_grade=design.min_grade,
         n_grades=rankings.grades or filled.n_grades,
     )
+    grades = np.zeros(len(pool.pairs), dtype=np.int64)
     known = dict(design.known)
-    on_sheet = iter(filled.grades.tolist())
-    given = [known[row] if row in known else next(on_sheet) for row in design.sample.rows.tolist()]
+    rows = design.sample.rows
+    grades[rows[~np.isin(rows, [*known])]] = filled.labels
+    grades[[*known]] = [*known.values()]
     found = document_interval(
         pool.labels,
         design.sample,
-        pool.labels.gains[np.array(given, dtype=np.int64)],
+        pool.labels.gains[grades[rows]],
         target=aim,
         confidence_level=confidence_level,
     )
@@ -617,11 +625,11 @@ def interval(
     require_writable_file("json", json)
     sheet = items.file
     if sheet is not None and (
-        rankings.manifest
+        items.manifest
         or manifest_path(sheet).is_file()
         or (rankings.run and rankings.labels and not rankings.qrels)
     ):
-        _of_sheet(sheet, rankings, target=target, confidence_level=confidence_level, json=json)
+        _of_sheet(items, rankings, target=target, confidence_level=confidence_level, json=json)
         return
     check_input(ctx, items, rankings)
     with stages() as progress:
@@ -636,7 +644,6 @@ def interval(
                 config=config,
                 name=name,
                 bounds=scale,
-                missing="worst-case" if items.worst_case else "mean",
                 on_stage=progress.begin,
             )
     found = replace(found, inputs=_inputs(ctx, items, rankings))
@@ -648,37 +655,6 @@ def interval(
 
 
 # What a judge is asked about: pairs of rankings, or answers of a file.
-
-
-def pair_items(
-    texts: PairTexts, *, runs: Sequence[Path], depth: int, qrels: Qrels | Path | None
-) -> list[JudgeItem]:
-    """Return each pair of the runs' first documents and of the judgments, once."""
-    queries, documents = texts
-    pairs = dict.fromkeys(
-        (ranked.query_id, doc_id)
-        for path in runs
-        for ranked in read_run(path).top(depth)
-        for doc_id in ranked.doc_ids
-    )
-    judged = read_qrels(qrels) if isinstance(qrels, Path) else qrels
-    if judged is not None:
-        pairs.update(
-            ((judged.query_ids[q], judged.doc_ids[d]), None)
-            for q, d in zip(judged.query_codes, judged.doc_codes, strict=True)
-        )
-    if not pairs:
-        raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
-    require_texts(pairs, texts)
-    return [
-        JudgeItem.relevance(
-            query_id=query_id,
-            doc_id=doc_id,
-            query=queries[query_id],
-            text=documents[doc_id],
-        )
-        for query_id, doc_id in pairs
-    ]
 
 
 def require_texts(pairs: Collection[tuple[str, str]], texts: PairTexts) -> None:
@@ -696,10 +672,10 @@ def require_texts(pairs: Collection[tuple[str, str]], texts: PairTexts) -> None:
 # The model and the way to ask it.
 
 
-_PROMPTS = {
-    "dl": RELEVANCE_PASSAGE,
-    "robust04": RELEVANCE_DOCUMENT,
-    "correctness": CORRECTNESS,
+#: By the usual one for answers and for pairs.
+_PROMPTS_FOR = {
+    "correctness": {"correctness": CORRECTNESS},
+    "dl": {"dl": RELEVANCE_PASSAGE, "robust04": RELEVANCE_DOCUMENT},
 }
 
 
@@ -796,11 +772,11 @@ class Asking:
         # A server that echoes is sent each grade.
         return n_grades if self.model.startswith("openai:") and self.api == "completions" else 1
 
-    def judge(self, kind: type[LLMJudge], *, ask: bool = True) -> LLMJudge:
+    def judge(self, *, of_answers: bool, ask: bool = True) -> LLMJudge:
         """Build the judge; no model is loaded yet, and no key needed that is not to ask."""
         prices = self.prices()
-        prompt = self._prompt(kind)
-        mode = choice("mode", self.mode, ("scoring", "votes", "verbalised"))
+        prompt = self._prompt("correctness" if of_answers else "dl")
+        mode = choice("mode", self.mode, get_args(JudgeMode))
         completer: Completer = completer_of(
             self.model,
             base_url=self.base_url,
@@ -812,7 +788,7 @@ class Asking:
         )
         if prices is not None and self.max_cost is not None:
             completer = MeteredCompleter(completer, prices, self.max_cost)
-        return kind(
+        return LLMJudge(
             completer,
             prompt,
             mode=mode,
@@ -825,22 +801,20 @@ class Asking:
             prices=prices,
         )
 
-    def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
-        if self.prompt is None:
-            return None
-        of_answers = kind is CorrectnessJudge
-        names = ("correctness",) if of_answers else ("dl", "robust04")
-        if self.prompt in names:
-            return _PROMPTS[self.prompt]
-        file = Path(self.prompt)
-        if self.prompt in _PROMPTS or not file.is_file():
-            raise DataError(
-                f"--prompt {self.prompt!r} is neither one of {', '.join(names)} nor a file"
-            )
+    def _prompt(self, usual: str) -> GradedPrompt:
+        """Return a prompt for answers, whose usual one is correctness, or for pairs."""
+        names = _PROMPTS_FOR[usual]
+        asked = self.prompt or usual
+        if asked in names:
+            return names[asked]
+        file = Path(asked)
+        if any(asked in others for others in _PROMPTS_FOR.values()) or not file.is_file():
+            raise DataError(f"--prompt {asked!r} is neither one of {', '.join(names)} nor a file")
+        grades = self.grade_names or ",".join(names[usual].labels)
         return GradedPrompt(
             name=file.name,
             template="\n".join(line for _, line in read_lines(file)),
-            labels=tuple((self.grade_names or ("0,1" if of_answers else "0,1,2,3")).split(",")),
+            labels=tuple(grades.split(",")),
         )
 
 
@@ -906,8 +880,8 @@ def summarise(judgments: Judgments) -> None:
     say(line)
     if not judgments.ok.all():
         say(
-            "Warning: items without a judgment are rarely missing at random: interval counts them, "
-            "and --worst-case (items) or --failures lowest and highest (pairs) bound what they hide"
+            "Warning: items without a judgment are rarely missing at random; interval counts them, "
+            "and the labels correct for them"
         )
 
 
@@ -956,31 +930,36 @@ class Rankings(TextFiles):
             rich_help_panel=_PAIRS,
         ),
     ] = None
-    failures: Annotated[
-        str,
-        typer.Option(
-            help="Pairs without a judgment: leave-out, lowest or highest (grade). Two runs with "
-            "the last two bound what they could change.",
-            rich_help_panel=_ASKING,
-        ),
-    ] = "leave-out"
 
     def items(self, sample: bool) -> list[JudgeItem]:
-        """Return the pairs to judge."""
+        """Return each pair of the runs' first documents and of the judgments, once."""
+        qrels = None if self.qrels is None else read_qrels(self.qrels)
         if not sample:
-            return pair_items(self.read(), runs=self.run or (), depth=self.depth, qrels=self.qrels)
-        if self.queries or self.documents:
+            texts = self.read()
+        elif self.queries or self.documents:
             raise DataError("--sample brings its own queries and documents; leave the others out")
-        data = load_sample()
-        return pair_items(
-            ({q.query_id: q.text for q in data.queries}, dict(data.corpus)),
-            runs=self.run or (),
-            depth=self.depth,
-            qrels=self.qrels or data.qrels,
+        else:
+            data = load_sample()
+            texts = {query.query_id: query.text for query in data.queries}, dict(data.corpus)
+            qrels = qrels or data.qrels
+        pairs = dict.fromkeys(
+            (ranked.query_id, doc_id)
+            for path in self.run or ()
+            for ranked in read_run(path).top(self.depth)
+            for doc_id in ranked.doc_ids
         )
-
-
-_FAILURES = ("leave-out", "lowest", "highest")
+        if qrels is not None:
+            pairs |= dict.fromkeys(pairs_of(qrels))
+        if not pairs:
+            raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
+        require_texts(pairs, texts)
+        queries, documents = texts
+        return [
+            JudgeItem.relevance(
+                query_id=query, doc_id=doc, query=queries[query], text=documents[doc]
+            )
+            for query, doc in pairs
+        ]
 
 
 @spread
@@ -1049,7 +1028,6 @@ def grade(
             "--documents"
         )
     refuse_useless(used(ctx, Answers if ranked else Rankings))
-    left = choice("failures", rankings.failures, _FAILURES)
     target = output or Path("labels.tsv" if ranked else "judged.csv")
     table_ending(target)
     require_writable_file("output", target)
@@ -1059,41 +1037,31 @@ def grade(
     else:
         items, kept = read_ungraded_answers(file, **asdict(answers))
         items, kept = items[:limit], {name: column[:limit] for name, column in kept.items()}
-    kind = CorrectnessJudge if file is not None else RelevanceJudge
-    judge = asking.judge(kind, ask=not dry_run)
+    judge = asking.judge(of_answers=file is not None, ask=not dry_run)
     if dry_run:
         show_estimate(judge, items, asking)
         return
     judgments = ask(judge, items)
-    _write(judgments, target, kept, failures=left)
+    _write(judgments, target, kept)
     if "not_asked" in judgments.status:
         raise typer.Exit(1)
 
 
-def _write(
-    judgments: Judgments,
-    target: Path,
-    kept: dict[str, Sequence[Any]],
-    *,
-    failures: Any,  # noqa: ANN401
-) -> None:
-    """Write grades of answers with what belongs to them, or distributions of pairs."""
+def _write(judgments: Judgments, target: Path, kept: dict[str, Sequence[Any]]) -> None:
+    """Write how each item ended, and the distributions: of pairs, what interval reads."""
+    labels, table = target, beside(target, "status")
+    columns: dict[str, Sequence[Any]] = {
+        "query_id": judgments.query_ids,
+        "doc_id": judgments.doc_ids,
+    }
     if kept:
-        write_item_judgments(judgments, target, kept)
-        summarise(judgments)
-        say_written("judged", target)
-        judgments.distributions()  # raises if there is none
-        labels = beside(target, "labels")
-        write_label_distributions(judgments, labels)
-        say_written("labels", labels)
-        return
-    status = beside(target, "status")
-    write_judgment_status(judgments, status)
+        labels, table, columns = beside(target, "labels"), target, kept
+    write_judgments(judgments, table, columns)
     summarise(judgments)
-    say_written("status", status)
-    judgments.distributions()
-    n = write_label_distributions(judgments, target, failures=failures)
-    say_written("labels", f"{target} ({n} pairs)")
+    say_written("judged", table)
+    judgments.distributions()  # raises if there is none
+    n = write_label_distributions(judgments, labels)
+    say_written("labels", f"{labels} ({n} pairs)")
 
 
 # ``judge audit``: hold a judge against people, now and against then.
@@ -1206,32 +1174,24 @@ class Pool(NamedTuple):
         """Return the grade of each row of the pool that a qrels file judges."""
         if qrels is None:
             return {}
-        judged = read_qrels(qrels)
-        grade_of = {
-            (judged.query_ids[q], judged.doc_ids[d]): int(grade)
-            for q, d, grade in zip(judged.query_codes, judged.doc_codes, judged.grades, strict=True)
-        }
+        people = LabelDistributions.from_qrels(read_qrels(qrels), n_grades=len(self.labels.gains))
+        known = dict(zip(pairs_of(people), people.probs.argmax(axis=1).tolist(), strict=True))
         pairs = self.pairs
-        grades = {i: grade_of[pair] for i, pair in enumerate(pairs) if pair in grade_of}
+        grades = {i: known[pair] for i, pair in enumerate(pairs) if pair in known}
         if not grades:
             raise DataError(
                 f"{qrels}: none of its pairs is among the {len(pairs):,} documents of the pool, "
                 f"such as query {pairs[0][0]!r}, document {pairs[0][1]!r}"
             )
-        row, highest = max(grades.items(), key=lambda one: one[1])
-        if highest >= len(self.labels.gains):
-            raise DataError(
-                f"{qrels}: grade {highest} of query {pairs[row][0]!r}, document "
-                f"{pairs[row][1]!r} is outside the judge's scale 0 … {len(self.labels.gains) - 1}"
-            )
         return grades
 
-    def labeled(self, pilot: dict[int, int]) -> LabeledDocuments | None:
-        """Give the pilot its gains; None where there is no pilot."""
+    def gains(self, pilot: dict[int, int]) -> FloatArray | None:
+        """Return the human gain of each row, NaN where nobody gave one; None without a pilot."""
         if not pilot:
             return None
-        rows, grades = np.array([*pilot.items()], dtype=np.int64).T
-        return LabeledDocuments(rows=rows, human_gains=self.labels.gains[grades])
+        gains = np.full(len(self.pairs), np.nan)
+        gains[[*pilot]] = self.labels.gains[[*pilot.values()]]
+        return gains
 
 
 def read_pool(
@@ -1261,9 +1221,8 @@ def read_pool(
             f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
             "them first (rag-sourcebias judge grade --run …)"
         )
-    known = ranking.labels
-    codes = zip(known.query_codes[rows], known.doc_codes[rows], strict=True)
-    return Pool(found, [(known.query_ids[q], known.doc_ids[d]) for q, d in codes])
+    pairs = list(pairs_of(ranking.labels))
+    return Pool(found, [pairs[row] for row in rows.tolist()])
 
 
 # ``labels``: how many human labels, and of what.
@@ -1290,17 +1249,6 @@ class PoolOptions(Scale):
         Path | None,
         typer.Option(help="Human judgments there are already.", rich_help_panel=_RANKINGS),
     ] = None
-
-    def pool(self) -> Pool:
-        """Join the run with the labels."""
-        return read_pool(
-            cast("Path", self.run),
-            self.labels,
-            measure=self.measure,
-            gain=choice("gain", self.gain, _GAINS),
-            min_grade=self.min_grade,
-            n_grades=self.grades,
-        )
 
 
 @spread
@@ -1337,13 +1285,6 @@ def labels(
     columns: Columns,
     ranked: PoolOptions,
     files: TextFiles,
-    show_doc_ids: Annotated[
-        bool,
-        typer.Option(
-            help="Leave out ids that tell the source with --no-show-doc-ids.",
-            rich_help_panel=_RANKINGS,
-        ),
-    ] = True,
     target: Annotated[
         str, typer.Option(help="population (items like these) or pool (these).")
     ] = "population",
@@ -1352,9 +1293,9 @@ def labels(
 ) -> None:
     """Plan how many human labels are needed, or draw them as a blind sheet.
 
-    Items are drawn at random, documents of a run by what they weigh. Label every row of the
-    sheet. The manifest beside a sheet of documents holds the design: keep it, and keep it from the
-    annotators.
+    Items are drawn at random, documents of a run by what they weigh. The sheet shows texts alone:
+    no system, judge, source or id. Label every row. The manifest beside it says which row is which:
+    keep it, and keep it from the annotators.
 
     For example:
 
@@ -1379,66 +1320,101 @@ def labels(
     refuse_useless(used(ctx, Columns if ranked.run else PoolOptions))
     if ranked.run is None:
         with judged_sample_file() if file is None else nullcontext(file) as path:
-            if output is not None:
-                _item_sheet(path, output, cast("int", budget), columns, seed)
-                named = shlex.join(["--human-file", str(output), "--judge-file", str(path)])
-                again = typed(ctx, "id", "judge", "group", "cluster")
-                tell(f"then: rag-sourcebias interval {named} {again}".rstrip())
-            else:
-                _plan_items(
-                    path, half_width, budget, columns=columns, aim=aim, level=confidence_level
-                )
+            if output is None:
+                if half_width is None or budget is not None:
+                    raise DataError(
+                        "items are planned for a width: give --half-width, how narrow the interval "
+                        "should be; or draw -n of them with --output"
+                    )
+                _plan_items(path, half_width, columns, aim, confidence_level)
+                return
+            _item_sheet(path, output, cast("int", budget), columns, seed)
+            named = shlex.join(["--human-file", str(output), "--judge-file", str(path)])
+            again = typed(ctx, "id", "human", "judge", "group", "cluster")
+            tell(f"then: rag-sourcebias interval {named} {again}".rstrip())
         return
-    if output is not None:
-        _pool_sheet(
-            ranked,
-            output,
-            cast("int", budget),
-            texts=files.read(),
-            show_doc_ids=show_doc_ids,
-            seed=seed,
-        )
-        return
-    pool = ranked.pool()
-    planned = plan_labels(
-        pool.labels,
-        half_width=half_width,
-        n_labels=budget,
-        target=aim,
-        confidence_level=confidence_level,
-        pilot=pool.labeled(pool.pilot(ranked.qrels)),
+    gain = choice("gain", ranked.gain, _GAINS)
+    pool = read_pool(
+        ranked.run,
+        ranked.labels,
+        measure=ranked.measure,
+        gain=gain,
+        min_grade=ranked.min_grade,
+        n_grades=ranked.grades,
     )
-    _say(f"{ranked.measure}: {planned}", planned.assumptions)
+    known = pool.pilot(ranked.qrels)
+    if output is None:
+        planned = plan_labels(
+            pool.labels,
+            half_width=half_width,
+            n_labels=budget,
+            target=aim,
+            confidence_level=confidence_level,
+            pilot=pool.gains(known),
+        )
+        _say(f"{ranked.measure}: {planned}", planned.assumptions)
+        return
+    texts = files.read()
+    drawn = design_document_sample(
+        pool.labels, cast("int", budget), pilot=pool.gains(known), rng=seed
+    )
+    design = PoolDesign(
+        sample=drawn,
+        measure=ranked.measure,
+        gain=gain,
+        min_grade=ranked.min_grade,
+        known=tuple(known.items()),
+    )
+    pairs = [pool.pairs[row] for row in drawn.rows.tolist() if row not in known]
+    require_texts(pairs, texts)
+    n_grades = len(pool.labels.gains)
+    manifest = write_sheet(
+        output,
+        {
+            f"query {query!r}, document {doc!r}": {"query": texts[0][query], "text": texts[1][doc]}
+            for query, doc in pairs
+        },
+        n_grades=n_grades,
+        design=to_plain(design),
+        rng=seed,
+    )
+    again = shlex.join(map(str, (output, "--run", ranked.run, "--labels", ranked.labels)))
+    tell(
+        f"sheet: {output} ({len(pairs)} documents to grade 0 … {n_grades - 1})\n"
+        f"manifest: {manifest} (keep it from the annotators)\n"
+        f"then: rag-sourcebias interval {again}",
+    )
 
 
 def _plan_items(
     file: Path,
-    half_width: float | None,
-    budget: int | None,
-    *,
+    half_width: float,
     columns: Columns,
     aim: Any,  # noqa: ANN401 - a literal
     level: float,
 ) -> None:
-    if half_width is None or budget is not None:
-        raise DataError(
-            "items are planned for a width: give --half-width, how narrow the interval should be; "
-            "or draw -n of them with --output"
-        )
     items = read_judged_items(file, **asdict(columns))
-    both = items.labeled & items.judged
-    found = plan_item_labels(
-        items.human[both],
-        items.judge[both],
-        len(items) - int(both.sum()),
-        half_width=half_width,
-        target=aim,
-        confidence_level=level,
-    )
-    more = ("items of one cluster depend on each other: more are needed",) * (
-        items.clusters is not None and len(set(items.clusters)) < len(items)
-    )
-    _say(str(found), (*map(str, items.notes), *found.assumptions, *more))
+    assumptions: dict[str, None] = dict.fromkeys(map(str, items.notes))
+    lines = []
+    groups = {"": np.arange(len(items))}
+    if columns.group is not None:
+        groups = groups_of(items)
+    for name, rows in groups.items():
+        group = items.take(rows)
+        both = group.labeled & group.judged
+        found = plan_item_labels(
+            group.human[both],
+            group.judge[both],
+            len(group) - int(both.sum()),
+            half_width=half_width,
+            target=aim,
+            confidence_level=level,
+        )
+        lines.append(f"{name}: {found}".removeprefix(": "))
+        assumptions |= dict.fromkeys(found.assumptions)
+    if items.clusters is not None and len(set(items.clusters)) < len(items):
+        assumptions["items of one cluster depend on each other: more are needed"] = None
+    _say("\n".join(lines), assumptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1452,72 +1428,20 @@ class PoolDesign:
     known: tuple[tuple[int, int], ...]
 
 
-def _pool_sheet(
-    ranked: PoolOptions,
-    output: Path,
-    n: int,
-    *,
-    texts: PairTexts,
-    show_doc_ids: bool,
-    seed: int,
-) -> None:
-    pool = ranked.pool()
-    known = pool.pilot(ranked.qrels)
-    sample = design_document_sample(pool.labels, n, pilot=pool.labeled(known), rng=seed)
-    wanted = [row for row in sample.rows.tolist() if row not in known]
-    manifest = write_label_sheet(
-        output,
-        _sheet_rows(pool, wanted, texts),
-        n_grades=len(pool.labels.gains),
-        design=to_plain(
-            PoolDesign(
-                sample=sample,
-                measure=ranked.measure,
-                gain=choice("gain", ranked.gain, _GAINS),
-                min_grade=ranked.min_grade,
-                known=tuple(known.items()),
-            )
-        ),
-        rng=seed,
-        show_doc_ids=show_doc_ids,
-    )
-    drawn = shlex.join(
-        str(word) for word in (output, "--run", ranked.run, "--labels", ranked.labels)
-    )
-    tell(
-        f"sheet: {output} ({len(wanted)} documents to grade 0 … {len(pool.labels.gains) - 1})\n"
-        f"manifest: {manifest} (keep it from the annotators)\n"
-        f"then: rag-sourcebias interval {drawn}",
-    )
-
-
 def _item_sheet(file: Path, output: Path, n: int, columns: Columns, seed: int) -> None:
     items = read_judged_items(file, require_human=False, **asdict(columns))
     rows = draw_items(items, n, rng=seed)
-    write_item_sheet(
-        output,
-        read_shown_texts(
-            file, id=columns.id, human=columns.human, judge=columns.judge, group=columns.group
-        ),
-        rows,
-        human=items.human,
-        rng=seed,
-    )
-    new = int((~items.labeled[rows]).sum())
+    new = [row for row in rows.tolist() if not items.labeled[row]]
+    named = (*(columns.human or ()), *(columns.judge or ()), columns.group or "")
+    texts = read_shown_texts(file, id=columns.id, named=named)
+    manifest = write_sheet(output, {items.ids[row]: texts[row] for row in new}, rng=seed)
     of = ""
     if items.clusters is not None:
         of = f" of {len({items.clusters[row] for row in rows.tolist()})} clusters"
-    tell(f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before)")
-
-
-def _sheet_rows(pool: Pool, rows: list[int], texts: PairTexts) -> list[SheetRow]:
-    pairs = [pool.pairs[row] for row in rows]
-    require_texts(pairs, texts)
-    queries, documents = texts
-    return [
-        SheetRow(query_id=query_id, query=queries[query_id], doc_id=doc_id, text=documents[doc_id])
-        for query_id, doc_id in pairs
-    ]
+    tell(
+        f"sheet: {output} ({len(new)} items{of} to label, {len(rows) - len(new)} labelled before)\n"
+        f"manifest: {manifest} (keep it from the annotators)"
+    )
 
 
 def _say(line: str, assumptions: Iterable[object]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rag_sourcebias.core.codec import Stored
+from rag_sourcebias.core.codec import Stored, environment, timestamp
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, SettingError, check_level, require_at_least
 from rag_sourcebias.core.finding import Evidence, Interval
@@ -200,59 +200,6 @@ class BiasDifference:
     p_adjusted: float
 
 
-# How well the probabilities of a judge fit what people say.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradeCalibration:
-    """Calibration of the probability of one grade.
-
-    Parameters
-    ----------
-    predicted_share, observed_share : float
-        Mean probability the judge gives, and share people give.
-    difference : Interval or None
-        Predicted − observed share.
-    """
-
-    grade: int
-    predicted_share: float
-    observed_share: float
-    difference: Interval | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelCalibration(Stored):
-    """Calibration of label distributions against human grades.
-
-    Parameters
-    ----------
-    n : int
-        Pairs judged by both.
-    grades : tuple of GradeCalibration
-    gain_error : Interval or None
-        Predicted − observed mean gain.
-    gain_slope : float or None
-        Slope of the observed gain on the predicted gain; 1 is calibrated, below 1 over-confident.
-        None where the predicted gain is constant.
-    """
-
-    n: int
-    grades: tuple[GradeCalibration, ...]
-    gain_error: Interval | None
-    gain_slope: float | None
-
-    def rows(self) -> Iterator[tuple[str, str]]:
-        """Return what was found, and its value."""
-        for grade in self.grades:
-            shares = f"{grade.predicted_share:.1%} against {grade.observed_share:.1%}"
-            difference = estimate(grade.difference, scale=100, signed=True)
-            yield f"grade {grade.grade}, judge against people", f"{shares}, points {difference}"
-        yield "gain, judge − people", estimate(self.gain_error, digits=2)
-        if self.gain_slope is not None:
-            yield "slope of people's gain on the judge's (1: calibrated)", f"{self.gain_slope:.2f}"
-
-
 # What an audit of a judge found.
 
 
@@ -358,8 +305,6 @@ class JudgeAudit(Stored):
         None where the judge answers on another scale.
     slope : float or None
         Of people's values on the judge's: 1 is calibrated, below 1 over-confident.
-    calibration : LabelCalibration or None
-        Where the judge gives probabilities of grades.
     notes : tuple of str
     sways : tuple of JudgeBias
         Length, order, family: what the file has columns for.
@@ -381,7 +326,6 @@ class JudgeAudit(Stored):
     agreement: Agreement | None
     slope: float | None
     notes: tuple[str, ...]
-    calibration: LabelCalibration | None = None
     sways: tuple[JudgeBias, ...] = ()
     same_scale: bool = True
 
@@ -411,8 +355,6 @@ class JudgeAudit(Stored):
             yield "judge − human", "not compared: the judge answers on another scale"
         elif self.slope is not None:
             yield "calibration: slope of people on the judge (1: calibrated)", f"{self.slope:.2f}"
-        if self.calibration is not None:
-            yield from self.calibration.rows()
         for bias in self.sways:
             yield bias.row()
 
@@ -495,7 +437,7 @@ class JudgedResults(Stored):
 
     _versioned = ("judged report", JUDGED_SCHEMA_VERSION)
 
-    schema_version: int
+    schema_version: int = JUDGED_SCHEMA_VERSION
     kind: Literal["items", "ranking"]
     name: str
     config: JudgedConfig
@@ -504,10 +446,10 @@ class JudgedResults(Stored):
     n_judge_missing: int
     means: tuple[JudgedMean, ...]
     comparisons: tuple[JudgedComparison, ...]
-    per_query: tuple[QueryIntervals, ...]
+    per_query: tuple[QueryIntervals, ...] = ()
     audits: Mapping[str, JudgeAudit]
-    environment: Mapping[str, str]
-    created: str
+    environment: Mapping[str, str] = field(default_factory=environment)
+    created: str = field(default_factory=timestamp)
     warnings: tuple[str, ...] = ()
     ranks: tuple[JudgedRanks, ...] = ()
     clusters: LabelledClusters | None = None

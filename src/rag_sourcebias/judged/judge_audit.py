@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
-from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions
+from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Qrels
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     check_level,
-    if_enough,
 )
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
@@ -40,12 +39,10 @@ from rag_sourcebias.judged.data import (
     Agreement,
     BiasDifference,
     DriftCheck,
-    GradeCalibration,
     GroupBias,
     JudgeAudit,
     JudgeBias,
     JudgeShare,
-    LabelCalibration,
 )
 
 # How a judge goes along with people, and agrees with them: two coefficients of the same moments.
@@ -667,64 +664,19 @@ def _cluster_sums(
     return mean, sums.astype(np.float64), g
 
 
-# Calibration of label distributions: whether the probabilities a judge gives come true.
+# Pairs that two sets of labels share.
 
 
 def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
     """Return the row of ``labels`` holding each pair of ``wanted``, -1 where there is none."""
-    row_of = {pair: row for row, pair in enumerate(_pairs(labels))}
-    return np.array([row_of.get(pair, -1) for pair in _pairs(wanted)], dtype=np.int64)
+    row_of = {pair: row for row, pair in enumerate(pairs_of(labels))}
+    return np.array([row_of.get(pair, -1) for pair in pairs_of(wanted)], dtype=np.int64)
 
 
-def _pairs(labels: LabelDistributions) -> Iterator[tuple[str, str]]:
+def pairs_of(labels: LabelDistributions | Qrels) -> Iterator[tuple[str, str]]:
+    """Return query and document of each row."""
     codes = zip(labels.query_codes.tolist(), labels.doc_codes.tolist(), strict=True)
     return ((labels.query_ids[query], labels.doc_ids[doc]) for query, doc in codes)
-
-
-def calibration_of(
-    probs: FloatArray,
-    observed: FloatArray,
-    *,
-    clusters: IntArray | None = None,
-    gains: Sequence[float] | None = None,
-    confidence_level: float = 0.95,
-) -> LabelCalibration:
-    """Measure the calibration of probabilities of grades.
-
-    Parameters
-    ----------
-    probs, observed : float64 arrays of shape (n, L)
-        Rows sum to 1. A human grade is a row with a single 1; shares of several people also do.
-    clusters : int64 array of shape (n,) or None
-        Codes of what may depend on each other; None: every row is independent.
-    gains : sequence of L floats or None
-        Gain of each grade; None is 2^r − 1.
-    """
-    n, n_grades = probs.shape
-    values = np.exp2(np.arange(n_grades)) - 1.0
-    if gains is not None:
-        values = np.asarray(gains, float)
-    if clusters is None:
-        clusters = np.arange(n)
-
-    def mean(errors: FloatArray) -> Interval | None:
-        return if_enough(clustered_mean, errors, clusters, confidence_level=confidence_level)
-
-    grades = tuple(
-        GradeCalibration(
-            grade=r,
-            predicted_share=float(probs[:, r].mean()),
-            observed_share=float(observed[:, r].mean()),
-            difference=mean(probs[:, r] - observed[:, r]),
-        )
-        for r in range(n_grades)
-    )
-    predicted, seen = probs @ values, observed @ values
-    spread = float(np.var(predicted))
-    slope = None
-    if spread > 1e-12:
-        slope = float(np.cov(predicted, seen, ddof=0)[0, 1]) / spread
-    return LabelCalibration(n=n, grades=grades, gain_error=mean(predicted - seen), gain_slope=slope)
 
 
 # What an audit of a judge says in words.

@@ -7,9 +7,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,9 @@ from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.tables import reply_text
 from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
 
-# From what a judge wrote to a grade or a distribution over grades.
-# Forgiving about form (Markdown, quotes, a word before the grade, per cent), strict about meaning:
-# an answer that names no grade, several grades, a grade outside the scale, or probabilities that
-# do not add up is not guessed at.
+# From what a judge wrote to a grade.
+# Forgiving about form (Markdown, quotes, a word before the grade), strict about meaning: an answer
+# that names no grade, several grades or a grade outside the scale is not guessed at.
 
 
 _REFUSAL = re.compile(
@@ -47,9 +46,8 @@ _LEAD = re.compile(
     r"assessment|judg[e]?ment|is|of|would be|passage|document)\b[\s:=*_\"'`-]*)*",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"(-|–|/|to\b|or\b|and\b|out of\b)\s*[\[(]?\w", re.IGNORECASE)
 _TOLERANCE = 0.05  # rounding to one decimal of four numbers
-_PAIR = re.compile(r"[\"'\[(]*([^\s\"'\[\](){},:=]+)[\"'\])]*\s*[:=]\s*[\"']?([-+.\deE]+\s*%?)")
+_RANGE = re.compile(r"(-|–|/|to\b|or\b|and\b|out of\b)\s*[\[(]?\w", re.IGNORECASE)
 
 
 def is_refusal(text: str) -> bool:
@@ -95,56 +93,34 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
 def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
     """Return the probabilities that a text gives to the labels, None if it cannot be read.
 
-    Accepted are a JSON object, or lines like ``2: 40 %``, with labels as keys and probabilities
-    or percentages that sum to 1 (within 0.05; then rescaled) as values; labels that are left out
-    have probability 0. A text that names exactly one grade counts as certainty.
+    Accepted is a JSON object with labels as keys and probabilities or percentages that sum to 1
+    (within 0.05; then rescaled) as values; labels that are left out have probability 0. A text
+    without one that names exactly one grade counts as certainty.
 
     Returns
     -------
     float64 array of shape (len(labels),) or None
     """
     text = reply_text(text)
-    cores = [_core(label) for label in labels]
-    pairs = _json_pairs(text)
-    if pairs is None:
-        pairs = dict(_PAIR.findall(text)) if len(_PAIR.findall(text)) > 1 else None
-    if pairs is None:
+    if "{" not in text:
         grade = read_grade(text, labels)
         return None if grade is None else np.eye(len(labels))[grade]
-    probs = np.zeros(len(labels))
-    seen: set[int] = set()
-    for key, value in pairs.items():
-        core, number = _core(str(key)), _probability(value)
-        if core not in cores or number is None or cores.index(core) in seen:
-            return None
-        seen.add(cores.index(core))
-        probs[cores.index(core)] = number
+    cores = [_core(label) for label in labels]
+    probs, given = np.zeros(len(labels)), set()
+    try:
+        stated, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+        for key, value in stated.items():
+            at = cores.index(_core(key))
+            if isinstance(value, bool) or at in given:
+                return None
+            given.add(at)
+            probs[at] = float(str(value).strip().removesuffix("%"))
+    except (ValueError, RecursionError):  # no JSON, no label, no number
+        return None
     total = float(probs.sum())
     if abs(total / 100 - 1) <= _TOLERANCE:
         probs, total = probs / 100, total / 100
-    return probs / total if abs(total - 1) <= _TOLERANCE else None
-
-
-def _json_pairs(text: str) -> Mapping[str, Any] | None:
-    """Return the first JSON object of a text, None if there is none."""
-    for match in re.finditer(r"\{", text):
-        try:
-            found, _ = json.JSONDecoder().raw_decode(text, match.start())
-        except ValueError:
-            continue
-        inner = next(iter(found.values()), None) if len(found) == 1 else None
-        return inner if isinstance(inner, dict) else dict(found)
-    return None
-
-
-def _probability(value: Any) -> float | None:  # noqa: ANN401 - any JSON value
-    if isinstance(value, str):
-        try:
-            value = float(value.strip().removesuffix("%"))
-        except ValueError:
-            return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and value >= 0 and math.isfinite(value) else None
+    return probs / total if abs(total - 1) <= _TOLERANCE and probs.min() >= 0 else None
 
 
 def _core(label: str) -> str:
@@ -313,6 +289,7 @@ Correctness:""",
     labels=("0", "1"),
 )
 
+
 #: What follows the prompt in mode verbalised.
 VERBALISED = """
 
@@ -443,19 +420,19 @@ def _expect(kind: type[T], answer: object) -> T:
 
 
 JudgeMode = Literal["scoring", "votes", "verbalised"]
-
 _TEMPERATURE = {"scoring": 1.0, "votes": 1.0, "verbalised": 0.0}
 _MAX_TOKENS = {"scoring": 1, "votes": 16, "verbalised": 128}
 
 
+@dataclass(eq=False)
 class LLMJudge:
     """Grade items with a language model and any prompt.
 
     Parameters
     ----------
     completer : Completer
-    prompt : GradedPrompt, optional
-        The default of the class; :class:`LLMJudge` itself has none.
+    prompt : GradedPrompt
+        By default that of [R] listing 1, for items of :meth:`JudgeItem.relevance`.
     mode : {"scoring", "votes", "verbalised"}
         ``scoring``: log-probabilities of the labels, softmax-normalised, as [R]. ``votes``:
         shares of ``votes`` sampled answers. ``verbalised``: the distribution (or grade) that the
@@ -476,7 +453,7 @@ class LLMJudge:
     concurrency : int, optional
     retry : RetryPolicy, optional
     prices : Prices, optional
-    name : str, optional
+    name : str
         Name in reports; the completer's by default.
 
     Raises
@@ -485,63 +462,39 @@ class LLMJudge:
         If an option is out of range.
     """
 
-    default_prompt: ClassVar[GradedPrompt | None] = None
-    texts: ClassVar[tuple[str, ...]] = PLACEHOLDERS
+    completer: Completer
+    prompt: GradedPrompt = RELEVANCE_PASSAGE
+    _: KW_ONLY
+    mode: JudgeMode = "scoring"
+    votes: int = 5
+    temperature: float | None = None
+    smoothing: float = 0.0
+    max_chars: int | None = None
+    max_tokens: int | None = None
+    cache: CompletionCache | None = None
+    concurrency: int | None = None
+    retry: RetryPolicy | None = None
+    prices: Prices | None = None
+    name: str = ""
 
-    def __init__(
-        self,
-        completer: Completer,
-        prompt: GradedPrompt | None = None,
-        *,
-        mode: JudgeMode = "scoring",
-        votes: int = 5,
-        temperature: float | None = None,
-        smoothing: float = 0.0,
-        max_chars: int | None = None,
-        max_tokens: int | None = None,
-        cache: CompletionCache | None = None,
-        concurrency: int | None = None,
-        retry: RetryPolicy | None = None,
-        prices: Prices | None = None,
-        name: str | None = None,
-    ) -> None:
-        require_one_of("mode", mode, _TEMPERATURE)
-        require_at_least(1, votes=votes, max_chars=max_chars)
-        heat = _TEMPERATURE[mode] if temperature is None else temperature
+    def __post_init__(self) -> None:
+        require_one_of("mode", self.mode, _TEMPERATURE)
+        require_at_least(1, votes=self.votes, max_chars=self.max_chars)
+        if self.mode != "votes":
+            self.votes = 1
+        self.heat = _TEMPERATURE[self.mode]
+        if self.temperature is not None:
+            self.heat = self.temperature
+        greedy = self.mode != "scoring" and self.votes == 1 and self.heat == 0
         require(
             (
-                math.isfinite(heat) and (heat > 0 or (heat == 0 and mode != "scoring")),
-                f"temperature {temperature!r} must be above 0 in mode {mode}",
+                greedy or (math.isfinite(self.heat) and self.heat > 0),
+                f"temperature {self.heat!r} must be above 0; 0 is for a single vote: more "
+                "would be all alike",
             ),
-            (
-                mode != "votes" or heat > 0 or votes == 1,
-                "votes at temperature 0 are all alike; give a temperature above 0",
-            ),
-            (0 <= smoothing < 1, f"smoothing {smoothing!r} is outside [0, 1)"),
+            (0 <= self.smoothing < 1, f"smoothing {self.smoothing!r} is outside [0, 1)"),
         )
-        self.name = name or completer.name
-        self.completer = completer
-        if (prompt := prompt or self.default_prompt) is None:
-            raise DataError(
-                "an LLMJudge needs a prompt; RelevanceJudge and CorrectnessJudge have one"
-            )
-        self.prompt: GradedPrompt = prompt
-        foreign = [name for name in prompt.placeholders if name not in self.texts]
-        if foreign:
-            raise DataError(
-                f"prompt {prompt.name!r} asks for {{{foreign[0]}}}, which a "
-                f"{type(self).__name__} does not have; it has {', '.join(self.texts)}"
-            )
-        self.mode: JudgeMode = mode
-        self.votes = votes if mode == "votes" else 1
-        self.temperature = heat
-        self.smoothing = smoothing
-        self.max_chars = max_chars
-        self.max_tokens = max_tokens or _MAX_TOKENS[mode]
-        self.prices = prices
-        self._cache = cache
-        self._concurrency = concurrency
-        self._retry = retry
+        self.name = self.name or self.completer.name
 
     @property
     def n_grades(self) -> int:
@@ -551,7 +504,7 @@ class LLMJudge:
     @property
     def fingerprint(self) -> str:
         """Identity of the model, the prompt and every setting that changes the grades."""
-        own = (self.mode, self.votes, self.temperature, self.smoothing, self.max_chars)
+        own = (self.mode, self.votes, self.heat, self.smoothing, self.max_chars)
         return f"judge-1:{self.completer.fingerprint}:{self.prompt.digest}:{own}:{self.max_tokens}"
 
     @property
@@ -561,7 +514,7 @@ class LLMJudge:
             "judge": self.name,
             "prompt": f"{self.prompt.name} #{self.prompt.digest}",
             "mode": f"{self.mode} of {self.votes}" if self.mode == "votes" else self.mode,
-            "temperature": f"{self.temperature:g}",
+            "temperature": f"{self.heat:g}",
             "smoothing": f"{self.smoothing:g}",
             **({"texts cut at": f"{self.max_chars} characters"} if self.max_chars else {}),
             **self.completer.settings,
@@ -577,10 +530,9 @@ class LLMJudge:
             prompt += VERBALISED.replace(
                 "{labels}", ", ".join(f'"{label.strip()}"' for label in self.prompt.labels)
             )
+        most = self.max_tokens or _MAX_TOKENS[self.mode]
         return [
-            Request(
-                prompt=prompt, sample=i, max_tokens=self.max_tokens, temperature=self.temperature
-            )
+            Request(prompt=prompt, sample=i, max_tokens=most, temperature=self.heat)
             for i in range(self.votes)
         ]
 
@@ -605,7 +557,7 @@ class LLMJudge:
         wanted = list(items)
         self._check(wanted)  # before anything is asked and paid for
         asker = Asker(
-            self.completer, cache=self._cache, concurrency=self._concurrency, retry=self._retry
+            self.completer, cache=self.cache, concurrency=self.concurrency, retry=self.retry
         )
         verdicts: dict[int, Verdict] = {}
         waiting: dict[int, list[Outcome]] = {}
@@ -641,7 +593,7 @@ class LLMJudge:
     def _verdict(self, replies: Sequence[Reply]) -> Verdict:
         labels = self.prompt.labels
         if self.mode == "scoring":
-            verdict = from_scores(replies[0], labels, self.temperature)
+            verdict = from_scores(replies[0], labels, self.heat)
         elif self.mode == "verbalised":
             verdict = from_text(replies[0], labels)
         else:
@@ -684,23 +636,3 @@ class LLMJudge:
             total_cost=total,
             currency=self.prices.currency if self.prices else "USD",
         )
-
-
-class RelevanceJudge(LLMJudge):
-    """Grade the relevance of texts to queries; by default with the prompt of [R] listing 1.
-
-    Parameters are those of :class:`LLMJudge`; items come from :meth:`JudgeItem.relevance`.
-    """
-
-    default_prompt = RELEVANCE_PASSAGE
-    texts = ("query", "passage", "document")
-
-
-class CorrectnessJudge(LLMJudge):
-    """Grade whether answers agree with reference answers.
-
-    Parameters are those of :class:`LLMJudge`; items come from :meth:`JudgeItem.correctness`.
-    """
-
-    default_prompt = CORRECTNESS
-    texts = ("question", "reference", "answer")

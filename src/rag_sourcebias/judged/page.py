@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, shorten
+from rag_sourcebias.core.finding import MISSING, Frame, number, shorten
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.data import (
     JudgeAudit,
@@ -76,15 +76,15 @@ _NAME = 40  # characters of a name in a sentence
 
 def first(report: JudgedResults) -> First:
     """Return the first screen: what people would say, what the judge says, and what is next."""
-    if not report.means:
-        return First(answer="No mean was estimated.")
     one = report.means[0]
-    answer, caption = _plain_mean(report, one), ""
+    answer = _plain_mean(report, one)
+    caption = f"What people would say: {_measure(one.measure)}"
+    if report.same_scale:
+        caption += "; squares: the judge alone"
     if len(report.means) > 1:
         answer = _plain_best(report)
-        caption = f"What people would say: {_measure(one.measure)}; squares: the judge alone"
-        if report.ranks:
-            caption += "; #: places it may have; blue: may be best"
+    if report.ranks:
+        caption += "; #: places it may have; blue: may be best"
     contradicted = any(excludes_judge(report, mean) for mean in report.means)
     useless = any(role(report, mean) == "useless" for mean in report.means)
     return First(
@@ -231,53 +231,35 @@ def _who(report: JudgedResults, means: list[JudgedMean], link: str) -> str:
 
 
 def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
-    """Return each system with its ends, of the first measure; or one mean beside the judge's."""
-    means = [m for m in report.means if m.measure == report.means[0].measure]
+    """Return each system of the first measure with its ends, and the judge's mean."""
+    means = [m for m in report.means if m.measure == report.means[0].measure][:_FIRST_ROWS]
     places: dict[str, tuple[int, int]] = {}
     if report.ranks:
         ranks = report.ranks[0]
         ends = zip(ranks.best, ranks.worst, strict=True)
         places = dict(zip(ranks.systems, ends, strict=True))
-        last = (len(places) + 1,) * 2  # a system that could not be ranked
-        means.sort(key=lambda m: (*places.get(m.system, last), -m.interval.estimate))
-    means = means[:_FIRST_ROWS]
-    span = _scale(report, means)
-    if len(means) == 1:
-        mean = means[0]
-        rows = [FirstRow(
-            name="with labels",
-            bar=_bar(mean.interval, span, "baseline"),
-            text=value_of(report, mean, mean.interval.estimate),
-        )]  # fmt: skip
-        if report.same_scale:
-            judge = mean.judge_alone
-            bar = Bar.over((judge, judge, judge), span, side="other", solid=True)
-            text = value_of(report, mean, judge)
-            rows.append(FirstRow(name="judge alone", bar=bar, text=text))
-        return tuple(rows)
+    drawn = [end for m in means for end in (m.interval.lower, m.interval.upper)]
+    if report.same_scale:
+        drawn += [m.judge_alone for m in means]
+    margin = 0.04 * (max(drawn) - min(drawn)) or 0.5
+    span = (min(drawn) - margin, max(drawn) + margin)
     rows = []
     for mean in means:
-        text, best = value_of(report, mean, mean.interval.estimate), 1
+        found = mean.interval
+        text, best = value_of(report, mean, found.estimate), 1
         if mean.system in places:
             best, worst = places[mean.system]
             text += f"  #{best}" if best == worst else f"  #{best}–{worst}"
-        was = mean.judge_alone if report.same_scale else None
-        bar = _bar(mean.interval, span, "baseline" if best == 1 else "even", was=was)
-        rows.append(FirstRow(name=shorten(mean.system, _NAME), bar=bar, text=text))
+        bar = Bar.over(
+            (found.lower, found.estimate, found.upper),
+            span,
+            side="baseline" if best == 1 else "even",
+            solid=True,
+            was=mean.judge_alone if report.same_scale else None,
+        )
+        name = shorten(mean.system or mean.measure, _NAME)
+        rows.append(FirstRow(name=name, bar=bar, text=text))
     return tuple(rows)
-
-
-def _scale(report: JudgedResults, means: list[JudgedMean]) -> tuple[float, float]:
-    """Return a scale on which intervals and judge values of some means can be drawn."""
-    ends = [end for m in means for end in (m.interval.lower, m.interval.upper)]
-    ends += [m.judge_alone for m in means if report.same_scale]
-    margin = 0.04 * (max(ends) - min(ends)) or 0.5
-    return min(ends) - margin, max(ends) + margin
-
-
-def _bar(found: Interval, span: tuple[float, float], side: str, *, was: float | None = None) -> Bar:
-    ends = (found.lower, found.estimate, found.upper)
-    return Bar.over(ends, span, side=side, solid=True, was=was)
 
 
 # Means
@@ -361,16 +343,6 @@ def higher(c: JudgedComparison) -> str:
     if not c.interval.excludes(0):
         return ""
     return c.first if c.interval.estimate > 0 else c.second
-
-
-def within(c: JudgedComparison) -> str:
-    """Return `` in <run>`` where two sources of one run are compared."""
-    return f" in {c.system}" if c.system else ""
-
-
-def decimals(report: JudgedResults, c: JudgedComparison) -> int:
-    """Return the decimals of a comparison."""
-    return 1 if c.kind == "relative_delta" else digits_of(report, c.measure)
 
 
 def how_to_read(report: JudgedResults) -> tuple[tuple[str, str], ...]:
@@ -512,65 +484,61 @@ def _warnings(report: JudgedResults) -> tuple[str, ...]:
 
 def _ranking(report: JudgedResults) -> d.Section:
     """Return what a reader of several systems wants first: who is best, and who is tied."""
-    columns = ("system", "estimate", "possible places", "judge alone", "place by the judge")
-    blocks: list[d.Block] = []
+    sentences = []
     for ranks in report.ranks:
-        digits = digits_of(report, ranks.measure)
-        rows = []
-        for i, name in enumerate(ranks.systems):
-            best, worst = ranks.best[i], ranks.worst[i]
-            places = count(best) if best == worst else f"{count(best)} to {count(worst)}"
-            score = number(ranks.score[i], digits=digits)
-            judge = number(ranks.judge[i], digits=digits)
-            # equal values share a place
-            by_judge = 1 + sum(other > ranks.judge[i] for other in ranks.judge)
-            rows.append((name, score, places, judge, count(by_judge)))
         tau, low, high = (
             number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper)
         )
-        agrees = (
-            "The judge alone orders the systems like their corrected means by "
-            f"Kendall's τ = {tau} [{low}, {high}]."
+        by = f" ({ranks.measure})" if len(report.ranks) > 1 else ""
+        sentences.append(
+            "The judge alone orders the systems like their corrected means by Kendall's τ = "
+            f"{tau} [{low}, {high}]{by}."
         )
-        blocks += [
-            d.Say(text=agrees),
-            legacy.on_paper(grid(columns, rows, f"Systems in order of {ranks.measure}")),
-        ]
     return d.Section(
         id="ranking",
         brief=True,
         title="Which system is best",
-        lead="The places each system may have, as far as the labels tell. They rest on all pairs "
-        "of systems on the same items and hold all at once. Systems whose places overlap may be "
-        "tied. An estimate is drawn towards what the judge predicts, as far as chance explains "
-        "the difference.",
-        blocks=tuple(blocks),
+        lead="The places each system may have stand beside its mean, as far as labels tell. They "
+        "rest on all pairs of systems on the same items and hold all at once. Systems whose places "
+        "overlap may be tied. The score that they are ranked by is drawn towards what the judge "
+        "predicts, as far as chance explains the difference.",
+        blocks=tuple(d.Say(text=text) for text in sentences),
     )
 
 
 def _means(report: JudgedResults) -> d.Section:
     saved = "labels saved" if report.kind == "items" else "queries saved"
-    columns = (
+    columns = [
         "mean", "estimate", f"{level(report.config.confidence_level)} interval", "labels alone",
         "judge alone", "judge r", saved, "labelled", "judged only",
-    )  # fmt: skip
+    ]  # fmt: skip
+    if report.ranks:
+        columns += ["ranked by", "possible places"]
+    ranked: dict[tuple[str, str], list[str]] = {}
+    for ranks in report.ranks:
+        ends = zip(ranks.systems, ranks.score, ranks.best, ranks.worst, strict=True)
+        for name, score, best, worst in ends:
+            places = count(best) if best == worst else f"{count(best)} to {count(worst)}"
+            by = number(score, digits=digits_of(report, ranks.measure))
+            ranked[ranks.measure, name] = [by, places]
     rows = []
     for mean in report.means:
         found, digits = mean.interval, digits_of(report, mean.measure)
         labels_saved = None if _judge_unused(report, mean) else mean.labels_saved
-        rows.append(
-            (
-                name_of(mean),
-                value_of(report, mean, found.estimate),
-                interval(found, digits=digits),
-                estimate(mean.labels_alone, digits=digits),
-                value_of(report, mean, mean.judge_alone) if report.same_scale else MISSING,
-                number(found.correlation, digits=2),
-                number(labels_saved, digits=0, signed=True),
-                count(found.n_labeled),
-                count(found.n_unlabeled),
-            )
-        )
+        cells = [
+            name_of(mean),
+            value_of(report, mean, found.estimate),
+            interval(found, digits=digits),
+            estimate(mean.labels_alone, digits=digits),
+            value_of(report, mean, mean.judge_alone) if report.same_scale else MISSING,
+            number(found.correlation, digits=2),
+            number(labels_saved, digits=0, signed=True),
+            count(found.n_labeled),
+            count(found.n_unlabeled),
+        ]
+        if report.ranks:
+            cells += ranked.get((mean.measure, mean.system), [MISSING, MISSING])
+        rows.append(cells)
     measures = dict.fromkeys(mean.measure for mean in report.means)
     return d.Section(
         id="means",
@@ -629,7 +597,9 @@ def _comparisons(report: JudgedResults) -> d.Section:
     )  # fmt: skip
     rows = []
     for c in report.comparisons:
-        digits = decimals(report, c)
+        digits, what = digits_of(report, c.measure), "difference"
+        if c.kind == "relative_delta":
+            digits, what = 1, f"Relative Δ in {c.system}, %"
         rows.append(
             (
                 c.measure,
@@ -640,7 +610,7 @@ def _comparisons(report: JudgedResults) -> d.Section:
                 ends_about_zero(c.interval, digits=digits),
                 number(c.interval.correlation, digits=2),
                 count(c.interval.n_labeled),
-                f"Relative Δ{within(c)}, %" if c.kind == "relative_delta" else "difference",
+                what,
             )
         )
     lead = (

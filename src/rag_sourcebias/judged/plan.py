@@ -36,7 +36,6 @@ from rag_sourcebias.infer.means import (
     wilson_ends,
 )
 from rag_sourcebias.infer.samples import (
-    _WHOLE,
     JudgedSample,
     inclusion_probabilities,
     is_constant,
@@ -44,23 +43,7 @@ from rag_sourcebias.infer.samples import (
 )
 from rag_sourcebias.judged.crc import RankedLabels
 
-# A sample of documents to label, and documents labelled before.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabeledDocuments:
-    """Documents that carry a human label already.
-
-    Parameters
-    ----------
-    rows : int64 array of shape (k,)
-        Rows of the :class:`RankedLabels`, each at most once.
-    human_gains : float64 array of shape (k,)
-        Gain of the human grade of each, ``labels.gains[grade]``.
-    """
-
-    rows: IntArray
-    human_gains: FloatArray
+# A sample of documents to label.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,51 +99,16 @@ def pool_fingerprint(labels: RankedLabels) -> str:
 
 
 def draw(labels: RankedLabels, inclusion: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Pivotal sampling within every query, then among what each query has left over."""
-    order = np.lexsort((rng.random(len(inclusion)), labels.query))
+    """Sample systematically in random order of the queries, and of the documents within each."""
+    certain = np.flatnonzero(inclusion == 1)
+    place = rng.permutation(labels.n_queries)[labels.query]
+    order = np.lexsort((rng.random(len(inclusion)), place))
     order = order[(inclusion[order] > 0) & (inclusion[order] < 1)]
-    bounds = np.searchsorted(labels.query[order], np.arange(labels.n_queries + 1)).tolist()
-    rows, chances = order.tolist(), inclusion[order].tolist()
-    luck = rng.random(len(rows)).tolist()
-    chosen = np.flatnonzero(inclusion == 1).tolist()
-    left_rows: list[int] = []
-    left_chances: list[float] = []
-    for query in rng.permutation(labels.n_queries).tolist():
-        part = slice(bounds[query], bounds[query + 1])
-        row, chance = _pivotal(rows[part], chances[part], luck[part], chosen)
-        if row >= 0:
-            left_rows.append(row)
-            left_chances.append(chance)
-    row, chance = _pivotal(left_rows, left_chances, rng.random(len(left_rows)).tolist(), chosen)
-    if chance > 0.5:  # the sum of all chances is whole, up to rounding
-        chosen.append(row)
-    return np.sort(np.array(chosen, dtype=np.int64))
-
-
-def _pivotal(
-    rows: list[int], chances: list[float], luck: list[float], chosen: list[int]
-) -> tuple[int, float]:
-    """Let each row meet the next and one pass its chance to the other, until it is 0 or 1.
-
-    Rows whose chance becomes 1 join ``chosen``; the last one with its chance is returned, row −1
-    if none is left.
-    """
-    holder, held = -1, 0.0
-    for row, chance, u in zip(rows, chances, luck, strict=True):
-        total = held + chance
-        if total < 1 - _WHOLE:  # one of the two drops out
-            if u * total >= held:
-                holder = row
-            held = total
-            continue
-        # one of the two is taken, the other keeps what is left of the sum
-        takes_holder = u * (2 - total) < 1 - chance
-        chosen.append(holder if takes_holder else row)
-        holder = row if takes_holder else holder
-        held = total - 1
-        if held <= _WHOLE:
-            holder, held = -1, 0.0
-    return holder, held
+    reached = np.cumsum(inclusion[order])
+    if len(order):  # the sum of all chances is whole, up to rounding
+        reached *= round(reached[-1]) / reached[-1]
+    passed = np.floor(reached + rng.random())
+    return np.sort(np.concatenate((certain, order[np.diff(passed, prepend=0.0) > 0])))
 
 
 # Which documents to label: a random sample that favours those that decide the mean utility.
@@ -173,25 +121,24 @@ def design_document_sample(
     labels: RankedLabels,
     n_labels: int,
     *,
-    pilot: LabeledDocuments | None = None,
+    pilot: FloatArray | None = None,
     rng: np.random.Generator | int,
 ) -> DocumentSample:
     """Choose the documents to label.
 
     The chance of a document is proportional to ω × the spread expected of its human gain
-    (:func:`residual_spread`), capped at 1. The number of labels is fixed. The draw is
-    pivotal sampling (Deville & Tillé 1998) in random order, first within every query and then
-    among what the queries have left over: a query gets its expected number of labels rounded up
-    or down, so that none that expects a label or more is left out.
+    (:func:`residual_spread`), capped at 1. The number of labels is fixed. The draw is systematic
+    in random order (Hartley & Rao 1962), query by query: a query gets its expected number of labels
+    rounded up or down, so that none that expects a label or more is left out.
 
     Parameters
     ----------
     labels : RankedLabels
     n_labels : int
         Labels in total, those of the pilot included.
-    pilot : LabeledDocuments or None
-        Labels that exist already, however these documents were chosen. They belong to the
-        sample for certain (chance 1): they count, and are not labelled again.
+    pilot : float64 array of shape (m,) or None
+        Human gains that exist already, however these documents were chosen; NaN elsewhere. They
+        belong to the sample for certain (chance 1): they count, and are not labelled again.
     rng : Generator or int
 
     Returns
@@ -201,15 +148,12 @@ def design_document_sample(
     Raises
     ------
     DataError
-        If there are fewer documents with weight than labels, or a row of the pilot is not in the
-        pool.
+        If there are fewer documents with weight than labels.
     InsufficientDataError
         If ``n_labels`` is below 1 or leaves nothing beside the pilot.
     """
     size = labels.weights * residual_spread(labels)
-    known = np.zeros(0, dtype=np.int64)
-    if pilot is not None:
-        known = pilot.rows[size[pilot.rows] > 0]
+    known = _labelled(size, pilot)
     if n_labels <= len(known) or n_labels < 1:
         raise InsufficientDataError(
             f"{n_labels} labels asked for with {len(known)} labelled already; ask for more",
@@ -231,6 +175,13 @@ def design_document_sample(
         seed=seed,
         fingerprint=pool_fingerprint(labels),
     )
+
+
+def _labelled(size: FloatArray, pilot: FloatArray | None) -> IntArray:
+    """Return the rows with weight that have a human gain."""
+    if pilot is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(~np.isnan(pilot) & (size > 0))
 
 
 def residual_spread(labels: RankedLabels) -> FloatArray:
@@ -537,7 +488,7 @@ class Outlook:
 def outlook(
     labels: RankedLabels,
     *,
-    pilot: LabeledDocuments | None,
+    pilot: FloatArray | None,
     target: Literal["population", "pool"],
     confidence_level: float,
 ) -> Outlook:
@@ -549,7 +500,7 @@ def outlook(
     Raises
     ------
     DataError
-        If no document has weight, or the pilot's labels do not fit the pool.
+        If no document has weight.
     InsufficientDataError
         If the pilot has fewer than 10 labelled documents.
     """
@@ -559,8 +510,9 @@ def outlook(
     if pilot is None:
         fitted, scale, shared = _guess(labels, spread, used)
     else:
-        fitted, scale, shared = _from_pilot(labels, spread, used, pilot)
-        size[pilot.rows] = np.where(used[pilot.rows], np.inf, 0.0)
+        rows = _labelled(size, pilot)
+        fitted, scale, shared = _from_pilot(labels, spread, rows, pilot[rows])
+        size[rows] = np.inf
     sigma = scale * spread
     noise = (labels.weights * sigma) ** 2
     own = float(noise.sum()) / labels.n_queries
@@ -594,13 +546,8 @@ def _guess(
 
 
 def _from_pilot(
-    labels: RankedLabels,
-    spread: FloatArray,
-    used: npt.NDArray[np.bool_],
-    pilot: LabeledDocuments,
+    labels: RankedLabels, spread: FloatArray, rows: IntArray, y: FloatArray
 ) -> tuple[FloatArray, float, float]:
-    keep = used[pilot.rows]
-    rows, y = pilot.rows[keep], pilot.human_gains[keep]
     if len(rows) < FEWEST_PILOT:
         raise InsufficientDataError(
             f"a pilot of {len(rows)} labelled documents with weight tells too little; "
@@ -632,45 +579,37 @@ ASSURANCE = 0.8  # share of draws in which the promised half-width is to be reac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemPlan:
-    """Labelled items needed for a half-width, with a judge and without.
+class LabelPlan:
+    """How many labels a half-width needs, with a judge and without.
 
     Parameters
     ----------
-    n_judge, n_alone : int
-        Items to label in total, those of the pilot included and never fewer. ``n_alone`` may be
-        more than the pool has (population target).
+    n_labels, n_alone : int
+        Labels with the judge and without, those of the pilot included. ``n_alone`` may be more
+        than the pool has.
     half_width : float
-        Asked for; reached in about 80 % of draws like the pilot's.
-    correlation : float
-        Of human and judge values in the pilot (0 if either is constant).
-    target : str
-    confidence_level : float
+        In the unit of the values.
     n_pilot : int
+        Human labels the plan rests on; with 0 every number is a guess.
+    text : str
+        The plan as a sentence.
     assumptions : tuple of str
     """
 
-    n_judge: int
+    n_labels: int
     n_alone: int
     half_width: float
-    correlation: float
-    target: str
-    confidence_level: float
     n_pilot: int
+    text: str
     assumptions: tuple[str, ...]
 
     @property
     def saved(self) -> float:
         """Share of labels saved against labels alone; negative if more are needed."""
-        return 1 - self.n_judge / self.n_alone
+        return 1 - self.n_labels / self.n_alone
 
     def __str__(self) -> str:
-        return (
-            f"{self.n_judge:,} labelled items with the judge, {self.n_alone:,} without, for "
-            f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}), "
-            f"reached in about {100 * ASSURANCE:.0f}% of draws like this: {saving(self.saved)} "
-            f"(from a pilot of {self.n_pilot:,}, judge r = {self.correlation:.2f})"
-        )
+        return self.text
 
 
 def saving(share: float) -> str:
@@ -903,7 +842,7 @@ def plan_item_labels(
     half_width: float,
     target: Literal["population", "pool"] = "population",
     confidence_level: float = 0.95,
-) -> ItemPlan:
+) -> LabelPlan:
     """How many items to label for a half-width of their mean, with a judge and without.
 
     The half-widths are those of the intervals of the pilot, with the judge and of labels alone,
@@ -925,7 +864,7 @@ def plan_item_labels(
 
     Returns
     -------
-    ItemPlan
+    LabelPlan
 
     Raises
     ------
@@ -960,14 +899,17 @@ def plan_item_labels(
         f"the pilot of {n} items and the labels to come are random draws from the same items, "
         "which are independent"
     )
-    return ItemPlan(
-        n_judge=found,
+    text = (
+        f"{found:,} labelled items with the judge, {without:,} without, for ±{wanted:.3g} at "
+        f"{100 * confidence_level:.4g}% ({target}), reached in about {100 * ASSURANCE:.0f}% of "
+        f"draws like this: {saving(1 - found / without)} (from a pilot of {n:,}, judge r = {r:.2f})"
+    )
+    return LabelPlan(
+        n_labels=found,
         n_alone=without,
         half_width=wanted,
-        correlation=r,
-        target=target,
-        confidence_level=confidence_level,
         n_pilot=n,
+        text=text,
         assumptions=(assumption,),
     )
 
@@ -990,63 +932,10 @@ def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, Fl
     return human, judge
 
 
-# How many documents or queries to label, as an answer.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelPlan:
-    """How far labels of documents go, beside whole queries without a judge.
-
-    Parameters
-    ----------
-    n_labels : int
-        Documents to label, spread over all queries, those of the pilot included.
-    half_width : float
-        Expected with them, in the unit of the utility.
-    labels_alone : int
-        Labels of whole queries, without a judge, for the same half-width; may be more than the
-        pool has.
-    n_queries : int
-        Queries of the pool.
-    target : str
-    confidence_level : float
-    n_pilot : int
-        Human labels the plan rests on; with 0 every number is a guess.
-    assumptions : tuple of str
-    """
-
-    n_labels: int
-    half_width: float
-    labels_alone: int
-    n_queries: int
-    target: str
-    confidence_level: float
-    n_pilot: int
-    assumptions: tuple[str, ...]
-
-    @property
-    def saved(self) -> float:
-        """Share of labels saved against labels alone; negative if more are needed."""
-        return 1 - self.n_labels / self.labels_alone
-
-    def __str__(self) -> str:
-        basis = (
-            f"from a pilot of {self.n_pilot:,} labels"
-            if self.n_pilot
-            else "a guess from the judge's own spread, no human label yet"
-        )
-        return (
-            f"{self.n_labels:,} documents over {self.n_queries:,} queries for "
-            f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}); "
-            f"whole queries without the judge need {self.labels_alone:,} labels: "
-            f"{saving(self.saved)} ({basis})"
-        )
-
-
 # How many human labels: for a ranking metric, and for judged answers or items.
 
 
-_GUESSED = (
+_GUESSED: tuple[str, ...] = (
     "no human label yet: human gains are taken to spread like the judge's and to correlate "
     f"with them at {GUESSED_CORRELATION:g}",
     f"residuals of documents of one query are taken to correlate at {SHARED_IN_QUERY:g}",
@@ -1060,7 +949,7 @@ def plan_labels(
     n_labels: int | None = None,
     target: Literal["population", "pool"] = "population",
     confidence_level: float = 0.95,
-    pilot: LabeledDocuments | None = None,
+    pilot: FloatArray | None = None,
 ) -> LabelPlan:
     """How many documents to label for a half-width, or the half-width of so many labels.
 
@@ -1075,9 +964,9 @@ def plan_labels(
     target : str
         ``"population"`` or ``"pool"``.
     confidence_level : float
-    pilot : LabeledDocuments or None
-        Documents with human labels, 10 or more. Without, the numbers are a guess: human gains
-        that spread like the judge's and correlate with them at .5.
+    pilot : float64 array of shape (m,) or None
+        Human gain of each document, 10 or more, NaN elsewhere. Without, the numbers are a guess:
+        human gains that spread like the judge's and correlate with them at .5.
 
     Returns
     -------
@@ -1102,17 +991,23 @@ def plan_labels(
     n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)
     half = view.by_documents(n_labels)
     alone = smallest(view.alone, half, 2, MOST) or MOST
+    n_alone = round(alone * view.per_query)
+    basis, assumptions = "a guess from the judge's own spread, no human label yet", _GUESSED
+    if n_pilot:
+        basis = f"from a pilot of {n_pilot:,} labels"
+        assumptions = ("the documents of the pilot are typical of the pool",)
+    text = (
+        f"{n_labels:,} documents over {view.n_queries:,} queries for ±{half:.3g} at "
+        f"{100 * confidence_level:.4g}% ({target}); whole queries without the judge need "
+        f"{n_alone:,} labels: {saving(1 - n_labels / n_alone)} ({basis})"
+    )
     return LabelPlan(
         n_labels=n_labels,
+        n_alone=n_alone,
         half_width=half,
-        labels_alone=round(alone * view.per_query),
-        n_queries=view.n_queries,
-        target=view.target,
-        confidence_level=view.confidence_level,
         n_pilot=n_pilot,
-        assumptions=("the documents of the pilot are typical of the pool",)
-        if n_pilot
-        else _GUESSED,
+        text=text,
+        assumptions=assumptions,
     )
 
 

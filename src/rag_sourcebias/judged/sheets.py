@@ -4,105 +4,81 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import IntArray
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.infer.means import group_codes
 from rag_sourcebias.intake.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.intake.tables import (
-    Table,
-    find_columns,
     find_ids,
+    has_role,
     holds_scores,
+    numbers_of,
     read_table,
     require_columns,
     sheet_csv,
 )
 
-# Sheets on which people grade documents, blind, and what must be true of them when they return.
-# The sheet shows an annotator nothing of judge, rank or source. What the estimate needs (which
-# rows, with which chances) stays in a manifest beside it, which is kept from annotators.
+# Sheets that people fill in, blind, and what must be true of them when they return.
+# A sheet shows nothing of judge, system, rank or source, nor an id that tells them. Which rows are
+# meant, and what the estimate needs beside the labels, stays in a manifest beside it, which is kept
+# from annotators.
 
 
 _KIND = "manifest of a labelling sheet"
 _SCHEMA_VERSION = 1
-_CONTENT = ("query_id", "query", "doc_id", "text")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SheetRow:
-    """One document to grade for one query."""
-
-    query_id: str
-    query: str
-    doc_id: str
-    text: str
+_ROW, _LABEL = "row_id", "label"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilledSheet:
-    """Grades that came back, in the order in which the rows were handed over.
+    """Labels that came back, in the order in which the rows were handed over.
 
     Parameters
     ----------
-    grades : int64 array of shape (n,)
-        Each in 0 … ``n_grades`` − 1.
-    n_grades : int
+    labels : float64 array of shape (n,)
+        NaN where there is none yet.
+    names : tuple of str
+        What each row is, as given to :func:`write_sheet`.
+    n_grades : int or None
+        Labels are whole grades 0 … ``n_grades`` − 1, where it is given.
     design : dict
-        What was given to :func:`write_label_sheet`.
+        What was given to :func:`write_sheet`.
     """
 
-    grades: npt.NDArray[np.int64]
-    n_grades: int
+    labels: FloatArray
+    names: tuple[str, ...]
+    n_grades: int | None
     design: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ManifestRow:
-    """A row as it was written: its place in the sample, its ids, and digests of its texts."""
+    """A row as it was written: which it is, and a digest of what it shows."""
 
     row_id: str
-    position: int
-    query_id: str
-    doc_id: str
-    query: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"query {self.query_id!r}, document {self.doc_id!r}"
+    name: str
+    shown: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manifest:
     """What a sheet must still say when it returns, and the design of its sample."""
 
-    n_grades: int
-    shows_doc_ids: bool
+    n_grades: int | None
+    columns: tuple[str, ...]
     rows: tuple[_ManifestRow, ...]
     design: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        positions = sorted(row.position for row in self.rows)
-        if not positions or positions != list(range(len(positions))):
-            raise DataError("a row has no place of its own; it was cut or edited")
-
-    @property
-    def columns(self) -> list[str]:
-        """Columns with what is graded."""
-        return [name for name in _CONTENT if self.shows_doc_ids or name != "doc_id"]
 
 
 def manifest_path(sheet: PathLike) -> Path:
@@ -110,14 +86,13 @@ def manifest_path(sheet: PathLike) -> Path:
     return Path(os.fspath(sheet) + ".manifest.json")
 
 
-def write_label_sheet(
+def write_sheet(
     path: PathLike,
-    rows: Sequence[SheetRow],
+    rows: Mapping[str, Mapping[str, str]],
     *,
-    n_grades: int,
-    design: Mapping[str, Any],
+    n_grades: int | None = None,
+    design: Mapping[str, Any] | None = None,
     rng: np.random.Generator | int,
-    show_doc_ids: bool = True,
 ) -> Path:
     """Write a blind labelling sheet in random order, and its manifest beside it.
 
@@ -125,68 +100,55 @@ def write_label_sheet(
     ----------
     path : path
         ``.csv`` (with a byte-order mark, as spreadsheets want) or ``.jsonl``. Columns: ``row_id``,
-        ``query_id``, ``query``, ``doc_id``, ``text`` and an empty ``grade``. In CSV a cell that a
-        spreadsheet would take for a formula gets a leading apostrophe.
-    rows : sequence of SheetRow
-        Each pair of query and document once, in the order of the sample's rows.
-    n_grades : int
-        Grades are 0 … ``n_grades`` − 1.
-    design : mapping
-        Ready for JSON; ``DocumentSample.to_dict()``. It comes back with the grades.
+        those of the rows and an empty ``label``. In CSV a cell that a spreadsheet would take for a
+        formula gets a leading apostrophe.
+    rows : mapping of str to mapping of str to str
+        Names of the rows, which stay in the manifest, to the cells that people are shown.
+    n_grades : int or None
+        Labels are grades 0 … ``n_grades`` − 1; None for numbers, yes and no.
+    design : mapping, optional
+        Ready for JSON. It comes back with the labels.
     rng : Generator or int
         For the order of the rows.
-    show_doc_ids : bool
-        False leaves ``doc_id`` out, for ids that tell the source.
 
     Returns
     -------
     Path
-        Of the manifest. Keep it from annotators: it holds the design.
+        Of the manifest. Keep it from annotators.
 
     Raises
     ------
     DataError
-        If the ending is another one, a text is too long for a spreadsheet cell, or the sheet
-        exists.
+        If the ending is another one, a text is too long for a spreadsheet cell, a column is called
+        as one of the sheet's own, or the sheet exists.
     """
-    ending = _new_sheet(path)
+    ending = Path(path).suffix.lower()
+    if ending not in (".csv", ".jsonl"):
+        raise DataError(f"{path}: labelling sheets are .csv or .jsonl")
+    if Path(path).exists():
+        raise DataError(f"{path} exists and may hold labels; choose another name")
+    columns = tuple(next(iter(rows.values())))
+    if {_ROW, _LABEL} & {*columns}:
+        raise DataError(f"a column is called {_ROW} or {_LABEL}, as sheets have; rename it")
+    places = np.argsort(as_generator(rng).permutation(len(rows))) + 1
     digits = len(str(len(rows)))
-    records, known = [], []
-    order = as_generator(rng).permutation(len(rows)).tolist()
-    for place, position in enumerate(order, start=1):
-        row, row_id = rows[position], f"r{place:0{digits}d}"
-        record = {"row_id": row_id, **asdict(row), "grade": ""}
-        if not show_doc_ids:
-            del record["doc_id"]
-        records.append(record)
-        known.append(
-            _ManifestRow(
-                row_id=row_id,
-                position=position,
-                query_id=row.query_id,
-                doc_id=row.doc_id,
-                query=_digest(row.query),
-                text=_digest(row.text),
-            )
-        )
-    manifest = _Manifest(
-        n_grades=n_grades, shows_doc_ids=show_doc_ids, rows=tuple(known), design=design
-    )
+    known, records = [], {}
+    for place, (name, shown) in zip(places.tolist(), rows.items(), strict=True):
+        row_id = f"r{place:0{digits}d}"
+        known.append(_ManifestRow(row_id=row_id, name=name, shown=_digest(shown.values())))
+        records[row_id] = {_ROW: row_id, **shown, _LABEL: ""}
+    in_order = [records[row_id] for row_id in sorted(records)]
     # complete before anything is written, so that a refusal leaves nothing behind
-    sheet = _sheet(records, path, ending)
+    sheet = "".join(sheet_csv(in_order, path) if ending == ".csv" else jsonl_text(in_order))
     target = manifest_path(path)
+    manifest = _Manifest(n_grades=n_grades, columns=columns, rows=tuple(known), design=design or {})
     # the manifest first: a sheet without one could not be read back
     write_fitted(manifest, target, kind=_KIND, version=_SCHEMA_VERSION)
     write_atomic(path, sheet)
     return target
 
 
-def _sheet(records: Sequence[dict[str, str]], path: PathLike, ending: str) -> str:
-    lines = sheet_csv(records, path) if ending == ".csv" else jsonl_text(records)
-    return "".join(lines)
-
-
-def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> FilledSheet:
+def read_sheet(path: PathLike, *, manifest: PathLike | None = None) -> FilledSheet:
     """Read a filled sheet and check it against its manifest.
 
     Rows may come back in any order, with other columns beside them, with CRLF, a byte-order mark
@@ -201,12 +163,11 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
     Raises
     ------
     DataError
-        Naming file, line, row id and value: a row is unknown, occurs twice, was edited or is
-        missing, or grades are empty (how many, which first) or outside the scale.
+        Naming file, line, row id and value: a row is unknown, occurs twice or was edited, or a
+        label is no number or no grade; where grades are wanted also how many rows have none.
     UnsupportedVersionError
         If a later version wrote the manifest.
     """
-    _ending(path)
     place = manifest_path(path) if manifest is None else Path(manifest)
     if not place.exists():
         raise DataError(
@@ -214,59 +175,42 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
             "beside the sheet, name it with manifest="
         )
     plan = read_fitted(_Manifest, place, kind=_KIND, version=_SCHEMA_VERSION)
-    known = {row.row_id: row for row in plan.rows}
-    grades = np.full(len(known), -1, dtype=np.int64)
-    place_of: dict[str, str] = {}
-    empty: list[str] = []
+    place_of = {row.row_id: at for at, row in enumerate(plan.rows)}
     sheet = read_table(path, quoted=True)
-    require_columns(sheet.names, ("row_id", *plan.columns, "grade"), sheet.path)
-    for where, record in sheet.records():
-        row_id = str(record.get("row_id") or "").strip()
-        if row_id not in known:
+    require_columns(sheet.names, (_ROW, *plan.columns, _LABEL), sheet.path)
+    sheet.columns[_LABEL] = [_plain(cell) for cell in sheet.columns[_LABEL]]
+    values = numbers_of(sheet, _LABEL, role="label")
+    if plan.n_grades is not None:
+        odd = ~np.isnan(values) & ~np.isin(values, np.arange(plan.n_grades))
+        why = f"is not on the scale; a whole number 0 … {plan.n_grades - 1} is expected"
+        sheet.refuse(odd, _LABEL, why)
+    labels = np.full(len(plan.rows), np.nan)
+    seen: dict[str, str] = {}
+    for value, (where, record) in zip(values.tolist(), sheet.records(), strict=True):
+        row_id = _plain(record[_ROW])
+        if row_id not in place_of:
             raise DataError(
-                f"{where}: row_id {row_id!r} is not one of this sheet's {len(known)} "
-                f"({plan.rows[0].row_id} … {plan.rows[-1].row_id}); restore it, or "
-                "use the manifest of this sheet"
+                f"{where}: row_id {row_id!r} is not one of this sheet's {len(plan.rows)}; restore "
+                "it, or use the manifest of this sheet"
             )
-        if row_id in place_of:
+        if row_id in seen:
+            raise DataError(f"{where}: row {row_id!r} stands at {seen[row_id]} already; keep one")
+        seen[row_id] = where
+        if _digest(record[name] for name in plan.columns) != plan.rows[place_of[row_id]].shown:
             raise DataError(
-                f"{where}: row {row_id!r} stands at {place_of[row_id]} already; keep one"
+                f"{where}: row {row_id!r}: what it shows was changed; only the label may be filled "
+                "in"
             )
-        place_of[row_id] = where
-        row = known[row_id]
-        _check_content(record, row, plan.columns, where)
-        grade = _grade(record.get("grade"), plan.n_grades, f"{where}: row {row_id!r}")
-        if grade is None:
-            empty.append(f"{where}: row {row_id!r} ({row})")
-        else:
-            grades[row.position] = grade
-    missing = [row for row_id, row in known.items() if row_id not in place_of]
-    if missing:
+        labels[place_of[row_id]] = value
+    missing = np.flatnonzero(np.isnan(labels))
+    if plan.n_grades is not None and len(missing):
+        first = plan.rows[missing[0]]
         raise DataError(
-            f"{path}: {len(missing)} of {len(known)} rows are missing, first "
-            f"{missing[0].row_id!r} ({missing[0]}); put them back: documents left out are rarely "
-            "random"
+            f"{path}: {len(missing)} of {len(labels)} rows have no grade, first {first.row_id!r} "
+            f"({first.name}); grade them all: documents left out are rarely random"
         )
-    if empty:
-        raise DataError(
-            f"{len(empty)} of {len(known)} rows have no grade, first {empty[0]}; grade them all: "
-            "documents left out are rarely random"
-        )
-    return FilledSheet(grades=grades, n_grades=plan.n_grades, design=plan.design)
-
-
-def _new_sheet(path: PathLike) -> str:
-    ending = _ending(path)
-    if Path(path).exists():
-        raise DataError(f"{path} exists and may hold grades; choose another name")
-    return ending
-
-
-def _ending(path: PathLike) -> str:
-    ending = Path(path).suffix.lower()
-    if ending not in (".csv", ".jsonl"):
-        raise DataError(f"{path}: labelling sheets are .csv or .jsonl")
-    return ending
+    names = tuple(row.name for row in plan.rows)
+    return FilledSheet(labels=labels, names=names, n_grades=plan.n_grades, design=plan.design)
 
 
 def _plain(value: object) -> str:
@@ -274,79 +218,52 @@ def _plain(value: object) -> str:
     return " ".join(str(value if value is not None else "").split()).lstrip("'")
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _digest(cells: Iterable[object]) -> str:
+    text = "\0".join(map(_plain, cells))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _check_content(
-    record: Mapping[str, Any], row: _ManifestRow, columns: Sequence[str], where: str
-) -> None:
-    for column in columns:
-        value, written = record[column], getattr(row, column)
-        if column.endswith("_id"):
-            same = _plain(value) == _plain(written)
-            told = f"{value!r} was {written!r}"
-        else:
-            same = _digest(value) == written
-            told = f"{str(value)[:60]!r} was changed"
-        if not same:
-            raise DataError(
-                f"{where}: row {row.row_id!r}: {column} {told}; only the grade may be filled in. "
-                "Spreadsheets drop leading zeros: import the columns as text, or use .jsonl"
-            )
+# Which items are labelled, and what people who label may see of them.
 
 
-def _grade(value: object, n_grades: int, where: str) -> int | None:
-    text = "" if value is None else str(value).strip()
-    if not text:
-        return None
-    # spreadsheets write 2 as 2.0 or 2,0 in some locales
-    match = re.fullmatch(r"'?([0-9]{1,6})(?:[.,]0*)?", text)
-    if match is None or isinstance(value, bool) or int(match[1]) >= n_grades:
-        raise DataError(
-            f"{where}: grade {value!r} is not on the scale; a whole number 0 … {n_grades - 1} is "
-            "expected"
-        )
-    return int(match[1])
-
-
-# Sheets on which people label items, with the design of the draw in columns of its own.
+_HIDDEN = ("human", "judge", "group", "cluster", "system", "source", "style", "id", "doc_id")
+_ALSO_HIDDEN = ("stratum", "status", "reason")  # how an item was drawn, and how the judge fared
 
 
 def read_shown_texts(
-    path: PathLike,
-    *,
-    id: str | Sequence[str] | None,
-    human: str | Sequence[str] | None,
-    judge: str | Sequence[str] | None,
-    group: str | None,
-) -> Table:
-    """Read what people who label may see of items: ids, and texts.
+    path: PathLike, *, id: str | Sequence[str] | None, named: Collection[str]
+) -> list[dict[str, str]]:
+    """Read what people who label may see of items: their texts.
 
-    Left out are the columns of human labels, judge and group, found as by
-    :func:`~rag_sourcebias.read_judged_items`, and all columns of numbers, which may be scores.
+    Left out are ids, columns that by their name tell human labels, judge, group, system or source,
+    and all columns of numbers, which may be scores. Where nothing is left, ids are shown.
+
+    Parameters
+    ----------
+    named : collection of str
+        Further columns to leave out.
 
     Raises
     ------
     DataError
         If no column is recognised as id: labels could not be brought back.
     """
-    name = os.fspath(path)
     table = read_table(path)
-    ids = find_ids(table.names, given=id, path=name, needed=True)
-    roles: dict[str, str | None] = {"group": group}
-    left_out: set[str | None] = set()
-    for role, named in (("human", human), ("judge", judge)):
-        if not named:
-            roles[role] = None
-        left_out.update([named] if isinstance(named, str) else named or ())
-    left_out.update(find_columns(table.names, roles, path=name).values())
-    shown = {
-        column: table.columns[column]
-        for column in table.names
-        if column in ids or not (column in left_out or holds_scores(table, column))
-    }
-    return Table(path=table.path, names=tuple(shown), lines=table.lines, columns=shown)
+    ids = find_ids(table.names, given=id, path=os.fspath(path), needed=True)
+    shown = [
+        name
+        for name in table.names
+        if name not in (*ids, *named, *_ALSO_HIDDEN)
+        and not has_role(name, _HIDDEN)
+        and not holds_scores(table, name)
+    ]
+    return [{name: _cell(record[name]) for name in shown or ids} for _, record in table.records()]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) -> IntArray:
@@ -414,51 +331,3 @@ def _group_of_units(items: JudgedItems, unit: IntArray) -> IntArray:
     groups = group_codes(items.groups)
     found[unit] = groups
     return found if np.array_equal(found[unit], groups) else np.zeros_like(found)
-
-
-def write_item_sheet(
-    path: PathLike,
-    texts: Table,
-    rows: IntArray,
-    *,
-    human: npt.ArrayLike,
-    rng: np.random.Generator | int,
-) -> None:
-    """Write items in random order, for people to fill in the column ``human``.
-
-    Parameters
-    ----------
-    path : path
-        ``.csv`` (as :func:`write_label_sheet` writes it) or ``.jsonl``: the columns of ``texts``,
-        then ``human``. :func:`~rag_sourcebias.join_judged` reads it back.
-    texts : Table
-        What people are shown of every item, ids among it.
-    rows : int64 array of shape (n,)
-        Items to label, as of :func:`draw_items`.
-    human : array-like of shape (m,)
-        Labels there are already; NaN is an empty cell.
-    rng : Generator or int
-        For the order of the rows.
-
-    Raises
-    ------
-    DataError
-        If the ending is another one, the sheet exists, a column is called ``human``, or a text is
-        too long for a spreadsheet cell.
-    """
-    ending = _new_sheet(path)
-    if "human" in texts.columns:
-        raise DataError(f"{texts.path} has a column 'human', as sheets have; rename it")
-    labels = np.asarray(human, dtype=np.float64)
-    records = []
-    for row in as_generator(rng).permutation(rows).tolist():
-        record = {name: _cell(column[row]) for name, column in texts.columns.items()}
-        record["human"] = "" if math.isnan(labels[row]) else f"{labels[row]:.10g}"
-        records.append(record)
-    write_atomic(path, _sheet(records, path, ending))
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,10 +1,9 @@
 """What a judge said, as tables that intake reads."""
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.intake.tables import record_text
 
-Failures = Literal["leave-out", "lowest", "highest"]
 Row = Mapping[str, Any]
 _ENDINGS = (".tsv", ".csv", ".jsonl")
 
@@ -40,88 +38,46 @@ def beside(path: PathLike, what: str) -> Path:
     return Path(f"{os.fspath(path).removesuffix(ending)}.{what}{ending}")
 
 
-def write_label_distributions(
-    judgments: Judgments, path: PathLike, *, failures: Failures = "leave-out"
-) -> int:
-    """Write ``query_id``, ``doc_id``, ``p0`` … ``pR``, one row per pair.
-
-    Parameters
-    ----------
-    failures : {"leave-out", "lowest", "highest"}
-        What becomes of pairs without a judgment: no row, or all probability on the lowest or
-        highest grade (between which a utility must lie whatever the judge would have said).
+def write_label_distributions(judgments: Judgments, path: PathLike) -> int:
+    """Write ``query_id``, ``doc_id``, ``p0`` … ``pR``, one row per pair that was judged.
 
     Returns
     -------
     int
         Rows written.
     """
-    ok, probs = judgments.ok, judgments.probs.copy()
-    probs[~ok] = np.eye(judgments.n_grades)[0 if failures == "lowest" else -1]
-    rows = np.flatnonzero(ok | (failures != "leave-out"))
-    _write(
-        path,
-        (
-            {
-                "query_id": judgments.query_ids[i],
-                "doc_id": judgments.doc_ids[i],
-                **{f"p{r}": float(p) for r, p in enumerate(probs[i])},
-            }
-            for i in rows.tolist()
-        ),
-    )
+    rows = np.flatnonzero(judgments.ok).tolist()
+    shares = {f"p{r}": column.tolist() for r, column in enumerate(judgments.probs.T)}
+    pairs = {"query_id": judgments.query_ids, "doc_id": judgments.doc_ids}
+    columns = {**pairs, **shares}
+    _write(path, ({name: values[i] for name, values in columns.items()} for i in rows))
     return len(rows)
 
 
-def write_judgment_status(judgments: Judgments, path: PathLike) -> None:
-    """Write how every item ended, failures included."""
-    values = judgments.values()
-    _write(
-        path,
-        (
-            {
-                "query_id": judgments.query_ids[i],
-                "doc_id": judgments.doc_ids[i],
-                "status": judgments.status[i],
-                "judge": _finite_or_none(values[i]),
-                "mass": _finite_or_none(judgments.mass[i]),
-                "n_bounded": int(judgments.n_bounded[i]),
-                "prompt_tokens": int(judgments.prompt_tokens[i]),
-                "completion_tokens": int(judgments.completion_tokens[i]),
-                "reason": " ".join(judgments.reasons[i].split()),
-            }
-            for i in range(len(judgments))
-        ),
-    )
-
-
-def write_item_judgments(
+def write_judgments(
     judgments: Judgments, path: PathLike, columns: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Write items with their expected grade, empty where the judge failed.
+    """Write how every item ended, with its expected grade, empty where the judge failed.
 
     Parameters
     ----------
     columns : mapping of str to sequence of length m
         What stands before it: ``id``, and ``human``, ``group``, ``cluster`` where there are such.
     """
-    values = judgments.values()
-    _write(
-        path,
-        (
-            {
-                **{name: column[i] for name, column in columns.items()},
-                "judge": _finite_or_none(values[i]),
-                "status": judgments.status[i],
-                "reason": " ".join(judgments.reasons[i].split()),
-            }
-            for i in range(len(judgments))
-        ),
-    )
+    every = {
+        **columns,
+        "judge": judgments.values().tolist(),
+        "status": judgments.status,
+        "mass": judgments.mass.tolist(),
+        "reason": [" ".join(reason.split()) for reason in judgments.reasons],
+    }
+    rows = range(len(judgments))
+    _write(path, ({name: _known(values[i]) for name, values in every.items()} for i in rows))
 
 
-def _finite_or_none(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+def _known(value: Any) -> Any:  # noqa: ANN401 - any cell
+    """Return a cell, None for NaN."""
+    return None if value != value else value  # noqa: PLR0124 - only NaN is unlike itself
 
 
 def _write(path: PathLike, rows: Iterator[Row]) -> None:

@@ -7,26 +7,21 @@ import json
 import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.judged.sheets import (
-    SheetRow,
-    manifest_path,
-    read_label_sheet,
-    write_label_sheet,
-)
+from rag_sourcebias.judged.sheets import manifest_path, read_sheet, write_sheet
 
-ROWS = [
-    SheetRow(query_id="007", query="=SUM(A1)?", doc_id="d1", text="-5 °C, in winter"),
-    SheetRow(query_id="007", query="=SUM(A1)?", doc_id="d2", text='a "quoted"\r\n\n  line'),
-    SheetRow(query_id="8", query="what; and why", doc_id="@d", text="'=already safe"),
-    SheetRow(query_id="9", query="tab\there", doc_id="d1", text="+1, -1; 'tis"),
-]
+ROWS = {
+    "query '007', document 'd1'": {"query": "=SUM(A1)?", "text": "-5 °C, in winter"},
+    "query '007', document 'd2'": {"query": "=SUM(A1)?", "text": 'a "quoted"\r\n\n  line'},
+    "query '8', document '@d'": {"query": "what; and why", "text": "'=already safe"},
+    "query '9', document 'd1'": {"query": "tab\there", "text": "+1, -1; 'tis"},
+}
 GRADES = [2, 0, 3, 1]
 DESIGN = {"rows": [4, 7, 9, 11], "seed": 3}
 
 
 def write(path, rows=ROWS, **options):
     options = {"n_grades": 4, "design": DESIGN, "rng": 0, **options}
-    return write_label_sheet(path, rows, **options)
+    return write_sheet(path, rows, **options)
 
 
 def records(path):
@@ -51,10 +46,10 @@ def save(path, rows, *, delimiter=",", end="\r\n", bom=False):
 def fill(path, grades=GRADES):
     """Grade every row, as an annotator would, from what the sheet shows."""
     plan = json.loads(manifest_path(path).read_text())
-    place = {row["row_id"]: row["position"] for row in plan["rows"]}
+    place = {row["row_id"]: at for at, row in enumerate(plan["rows"])}
     rows = records(path)
     for row in rows:
-        row["grade"] = str(grades[place[row["row_id"]]])
+        row["label"] = str(grades[place[row["row_id"]]])
     save(path, rows)
     return rows
 
@@ -68,17 +63,18 @@ def sheet(request, tmp_path):
 
 def test_grades_come_back_in_the_order_of_the_sample(sheet):
     fill(sheet)
-    filled = read_label_sheet(sheet)
-    assert filled.grades.tolist() == GRADES
+    filled = read_sheet(sheet)
+    assert filled.labels.tolist() == GRADES
     assert filled.design == DESIGN
     assert filled.n_grades == 4
 
 
 def test_the_sheet_is_blind(sheet):
     for row in records(sheet):
-        assert list(row) == ["row_id", "query_id", "query", "doc_id", "text", "grade"]
-        assert row["grade"] == ""
-    assert "11" not in sheet.read_text()  # nothing of the design
+        assert list(row) == ["row_id", "query", "text", "label"]
+        assert row["label"] == ""
+    for hidden in ("11", "007", "d1", "@d"):  # neither the design nor an id
+        assert hidden not in sheet.read_text()
 
 
 def test_no_cell_is_taken_for_a_formula(tmp_path):
@@ -86,7 +82,7 @@ def test_no_cell_is_taken_for_a_formula(tmp_path):
     write(path)
     cells = [cell for row in records(path) for cell in row.values()]
     assert [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r")] == []
-    assert {"'=SUM(A1)?", "'-5 °C, in winter", "'@d", "''=already safe"} <= set(cells)
+    assert {"'=SUM(A1)?", "'-5 °C, in winter", "''=already safe"} <= set(cells)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -97,41 +93,37 @@ def test_what_spreadsheets_do_to_a_file_is_accepted(tmp_path, delimiter, end, bo
     write(path)
     rows = fill(path)[::-1]
     for row in rows:
-        row["grade"] = f"{row['grade']}.0"
+        row["label"] = f"{row['label']}.0"
         row["remark"] = "fine"
         row["text"] = row["text"].replace("\r\n", "\n").lstrip("'")  # the marker was swallowed
     save(path, [*rows, dict.fromkeys(rows[0], "")], delimiter=delimiter, end=end, bom=bom)
-    assert read_label_sheet(path).grades.tolist() == GRADES
+    assert read_sheet(path).labels.tolist() == GRADES
 
 
 CASES = {
     "unknown id": (
         lambda r: [*r, {**r[0], "row_id": "r9"}],
-        r"row_id 'r9' is not one of this sheet's 4 \(r1 … r4\)",
+        r"row_id 'r9' is not one of this sheet's 4; restore it",
     ),
     "twice": (lambda r: [*r, r[0]], r"row 'r1' stands at .*:[12] already; keep one"),
     "missing": (
         lambda r: r[1:-1],
-        r"2 of 4 rows are missing, first 'r1' \(query '.*', document '.*'\); put them back",
+        r"2 of 4 rows have no grade, first 'r\d' \(query '.*', document '.*'\); grade them all",
     ),
     "empty": (
-        lambda r: [r[0], {**r[1], "grade": " "}, {**r[2], "grade": ""}, r[3]],
-        r"2 of 4 rows have no grade, first .*labels\..*:\d: row 'r2' .*; grade them all",
+        lambda r: [r[0], {**r[1], "label": " "}, {**r[2], "label": ""}, r[3]],
+        r"2 of 4 rows have no grade, first 'r[23]' .*; grade them all",
     ),
     "outside": (
-        lambda r: [{**r[0], "grade": "4"}, *r[1:]],
-        r"labels\..*: row 'r1': grade '4' is not on the scale; a whole number 0 … 3",
+        lambda r: [{**r[0], "label": "4"}, *r[1:]],
+        r"labels\..*: '4' \(column 'label'\) is not on the scale; a whole number 0 … 3",
     ),
-    "negative": (lambda r: [{**r[0], "grade": "-1"}, *r[1:]], r"grade '-1' is not on the scale"),
-    "half": (lambda r: [{**r[0], "grade": "1.5"}, *r[1:]], r"grade '1.5' is not on the scale"),
-    "word": (lambda r: [{**r[0], "grade": "good"}, *r[1:]], r"grade 'good' is not on the scale"),
+    "negative": (lambda r: [{**r[0], "label": "-1"}, *r[1:]], r"'-1' \(column 'label'\) is not on"),
+    "half": (lambda r: [{**r[0], "label": "1.5"}, *r[1:]], r"'1.5' \(column 'label'\) is not on"),
+    "word": (lambda r: [{**r[0], "label": "good"}, *r[1:]], r"label 'good' .* is not a finite"),
     "text": (
         lambda r: [{**r[0], "text": "something else"}, *r[1:]],
-        r"row 'r1': text 'something else' was changed; only the grade may be filled in",
-    ),
-    "query id": (
-        lambda r: [{**x, "query_id": x["query_id"].lstrip("0")} for x in r],
-        r"query_id '7' was '007'; .* Spreadsheets drop leading zeros",
+        r"row 'r1': what it shows was changed; only the label may be filled in",
     ),
     "column": (
         lambda r: [{k: v for k, v in x.items() if k != "text"} for x in r],
@@ -149,7 +141,7 @@ def test_what_came_back_wrong_is_named(tmp_path, case):
         rows = fill(path)
         save(path, change(rows))
         with pytest.raises(DataError, match=message):
-            read_label_sheet(path)
+            read_sheet(path)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +149,9 @@ def test_what_came_back_wrong_is_named(tmp_path, case):
     [
         ("", "is empty; expected a header"),
         ("id,grade\n1,2\n", r"labels\.csv has no column 'row_id', .*; its columns are id, grade"),
-        ("row_id,grade,grade\nr1,1,1\n", r"two columns are called 'grade'"),
-        ("row_id,grade\nr1\n", r"labels\.csv:2: expected 2 columns as in the header, found 1"),
-        ('row_id,grade\nr1,"2\n', r"labels\.csv:2: not a CSV record"),
+        ("row_id,label,label\nr1,1,1\n", r"two columns are called 'label'"),
+        ("row_id,label\nr1\n", r"labels\.csv:2: expected 2 columns as in the header, found 1"),
+        ('row_id,label\nr1,"2\n', r"labels\.csv:2: not a CSV record"),
     ],
 )
 def test_files_that_are_no_sheet(tmp_path, text, message):
@@ -167,7 +159,7 @@ def test_files_that_are_no_sheet(tmp_path, text, message):
     write(path)
     path.write_text(text)
     with pytest.raises(DataError, match=message):
-        read_label_sheet(path)
+        read_sheet(path)
 
 
 def test_manifests(sheet):
@@ -176,36 +168,45 @@ def test_manifests(sheet):
     moved = beside.with_name("kept.json")
     beside.rename(moved)
     with pytest.raises(DataError, match=r"manifest.json does not exist: the sheet's manifest"):
-        read_label_sheet(sheet)
-    assert read_label_sheet(sheet, manifest=moved).grades.tolist() == GRADES
+        read_sheet(sheet)
+    assert read_sheet(sheet, manifest=moved).labels.tolist() == GRADES
     data = json.loads(moved.read_text())
     moved.write_text(json.dumps({**data, "schema_version": 2}))
     with pytest.raises(UnsupportedVersionError, match="schema version 2; this release reads"):
-        read_label_sheet(sheet, manifest=moved)
+        read_sheet(sheet, manifest=moved)
     for text, message in [
         (json.dumps({k: v for k, v in data.items() if k != "rows"}), "required field 'rows'"),
-        (json.dumps({**data, "rows": data["rows"][1:]}), "a row has no place of its own"),
         ("{}", "is no manifest of a labelling sheet"),
         ("{", "is not the JSON of a manifest"),
     ]:
         moved.write_text(text)
         with pytest.raises(DataError, match=message):
-            read_label_sheet(sheet, manifest=moved)
+            read_sheet(sheet, manifest=moved)
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path):
     path = tmp_path / "labels.csv"
     with pytest.raises(DataError, match=r"labelling sheets are \.csv or \.jsonl"):
         write(tmp_path / "labels.xlsx")
-    long = SheetRow(query_id="q", query="", doc_id="d", text="x" * 40_000)
+    long = {"long": {"text": "x" * 40_000}}
     with pytest.raises(DataError, match=r"text of row 'r1' has 40000 characters.* as \.jsonl"):
-        write(path, [long])
+        write(path, long)
     assert list(tmp_path.iterdir()) == []
-    write(tmp_path / "labels.jsonl", [long])
+    with pytest.raises(DataError, match="a column is called row_id or label, as sheets have"):
+        write(path, {"one": {"label": "x"}})
+    write(tmp_path / "labels.jsonl", long)
 
 
 def test_a_filled_sheet_is_not_written_over(sheet):
     fill(sheet)
-    with pytest.raises(DataError, match="exists and may hold grades"):
+    with pytest.raises(DataError, match="exists and may hold labels"):
         write(sheet)
-    assert read_label_sheet(sheet).grades.tolist() == GRADES
+    assert read_sheet(sheet).labels.tolist() == GRADES
+
+
+def test_labels_of_items_may_be_words_and_some_may_be_missing(tmp_path):
+    path = tmp_path / "labels.csv"
+    write(path, n_grades=None)
+    rows = fill(path, ["yes", "no", "", "yes"])
+    save(path, rows, delimiter=";")
+    assert str(read_sheet(path).labels.tolist()) == "[1.0, 0.0, nan, 1.0]"

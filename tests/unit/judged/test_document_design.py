@@ -10,7 +10,6 @@ from rag_sourcebias.infer.samples import inclusion_probabilities
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.plan import (
     DocumentSample,
-    LabeledDocuments,
     design_document_sample,
     outlook,
     residual_spread,
@@ -101,9 +100,15 @@ def test_every_query_gets_its_share_rounded():
     assert expected.min() > 1  # so no query was ever left out
 
 
+def pilot_of(rows, gains):
+    known = np.full(480, np.nan)
+    known[rows] = gains
+    return known
+
+
 def test_the_pilot_is_certain_and_counts():
     labels = pool()
-    known = LabeledDocuments(rows=np.array([400, 3, 11]), human_gains=np.array([0.0, 1.0, 7.0]))
+    known = pilot_of([400, 3, 11], [0.0, 1.0, 7.0])
     sample = design_document_sample(labels, 50, pilot=known, rng=0)
     assert sample.n_labels == 50
     assert sample.inclusion[[3, 400]].tolist() == [1, 1]
@@ -117,7 +122,7 @@ def test_refusals():
         design_document_sample(labels, 401, rng=0)
     with pytest.raises(InsufficientDataError, match="0 labels asked for with 0 labelled already"):
         design_document_sample(labels, 0, rng=0)
-    known = LabeledDocuments(rows=np.array([0, 1]), human_gains=np.zeros(2))
+    known = pilot_of([0, 1], 0.0)
     with pytest.raises(InsufficientDataError, match="2 labels asked for with 2") as caught:
         design_document_sample(labels, 2, pilot=known, rng=0)
     assert caught.value.n_needed == 3
@@ -128,9 +133,9 @@ def test_refusals():
 def test_a_pilot_takes_ten_documents():
     labels = pool()
     rows = np.arange(10)  # all have a rank with weight
-    known = LabeledDocuments(rows=rows, human_gains=GAINS[rows % 4])
+    known = pilot_of(rows, GAINS[rows % 4])
     assert outlook(labels, pilot=known, target="pool", confidence_level=0.95).residual > 0
-    few = LabeledDocuments(rows=rows[1:], human_gains=GAINS[rows[1:] % 4])
+    few = pilot_of(rows[1:], GAINS[rows[1:] % 4])
     with pytest.raises(InsufficientDataError, match="a pilot of 9 labelled documents") as caught:
         outlook(labels, pilot=few, target="pool", confidence_level=0.95)
     assert (caught.value.n, caught.value.n_needed) == (9, 10)

@@ -10,12 +10,11 @@ import pytest
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.plan import (
     DocumentSample,
-    LabeledDocuments,
     design_document_sample,
     document_interval,
     plan_labels,
 )
-from rag_sourcebias.judged.sheets import SheetRow, read_label_sheet, write_label_sheet
+from rag_sourcebias.judged.sheets import read_sheet, write_sheet
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 
@@ -31,15 +30,13 @@ def judged_pool(n_queries=200, n_docs=10):
 
 
 def sheet_rows(labels, rows):
-    return [
-        SheetRow(
-            query_id=f"q{labels.query[row]}",
-            query=f"question {labels.query[row]}?",
-            doc_id=f"d{row}",
-            text=f"-passage, number {row}\nin two lines",
-        )
+    return {
+        f"d{row}": {
+            "query": f"question {labels.query[row]}?",
+            "text": f"-passage, number {row}\nin two lines",
+        }
         for row in rows.tolist()
-    ]
+    }
 
 
 def annotate(path, grade):
@@ -47,7 +44,7 @@ def annotate(path, grade):
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = list(csv.DictReader(stream))
     for row in rows:
-        row["grade"] = str(grade[int(row["doc_id"].removeprefix("d"))])
+        row["label"] = str(grade[int(row["text"].split()[2])])
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), delimiter=";")
         writer.writeheader()
@@ -59,15 +56,13 @@ def test_from_a_pool_to_an_interval(tmp_path):
     plan = plan_labels(labels, half_width=1.0, target="pool")
     sample = design_document_sample(labels, plan.n_labels, rng=7)
     path = tmp_path / "labels.csv"
-    write_label_sheet(
-        path, sheet_rows(labels, sample.rows), n_grades=4, design=sample.to_dict(), rng=7
-    )
+    write_sheet(path, sheet_rows(labels, sample.rows), n_grades=4, design=sample.to_dict(), rng=7)
     annotate(path, grade)
 
-    filled = read_label_sheet(path)
+    filled = read_sheet(path)
     restored = DocumentSample.from_dict(filled.design)
-    np.testing.assert_array_equal(filled.grades, grade[sample.rows])
-    interval = document_interval(labels, restored, GAINS[filled.grades], target="pool")
+    np.testing.assert_array_equal(filled.labels, grade[sample.rows])
+    interval = document_interval(labels, restored, GAINS[grade[sample.rows]], target="pool")
     truth = labels.total(GAINS[grade]).mean()
     assert interval.lower < truth < interval.upper
     assert interval.half_width == pytest.approx(1.0, rel=0.35)  # foretold without a human label
@@ -75,7 +70,8 @@ def test_from_a_pool_to_an_interval(tmp_path):
     assert not interval.lower < judge_alone < interval.upper  # the judge is generous
 
     # the same labels as a pilot foretell the width of twice as many
-    pilot = LabeledDocuments(rows=sample.rows, human_gains=GAINS[filled.grades])
+    pilot = np.full(len(grade), np.nan)
+    pilot[sample.rows] = GAINS[grade[sample.rows]]
     more = plan_labels(labels, n_labels=3 * plan.n_labels, target="pool", pilot=pilot)
     assert more.half_width < interval.half_width
     assert more.n_pilot == plan.n_labels

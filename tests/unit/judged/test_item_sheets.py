@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import succeed
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.intake.judged import join_judged, read_judged_items
-from rag_sourcebias.judged.sheets import draw_items, read_shown_texts, write_item_sheet
+from rag_sourcebias.judged.sheets import draw_items, read_shown_texts
 
-HEAD = ("id", "question", "system", "human", "judge", "other")
+HEAD = ("id", "question", "answer", "system", "human", "judge", "other")
 
 
 def items(judge, **columns) -> JudgedItems:
@@ -83,24 +84,22 @@ def test_draws_that_are_refused() -> None:
 def answers(folder: Path, *, labelled: int = 0) -> dict[str, int]:
     """Write 300 judged answers and return what people would say of them."""
     rng = np.random.default_rng(1)
-    truth = {f"-{k}": int(rng.random() < 0.8) for k in range(300)}
+    truth = {f"answer {k}": int(rng.random() < 0.8) for k in range(300)}
     rows = []
-    for k, (name, y) in enumerate(truth.items()):
+    for k, (text, y) in enumerate(truth.items()):
         judge = "" if k < 3 else y if rng.random() < 0.9 else 1 - y
-        human = y if k < labelled else ""
-        rows.append((name, f"=who {k // 2}?", "ab"[k % 2], human, judge, f"{rng.random():.3f}"))
+        human, system = y if k < labelled else "", "ab"[k % 2]
+        score = f"{rng.random():.3f}"
+        rows.append((f"-{k}", f"=who {k // 2}?", text, system, human, judge, score))
     with (folder / "answers.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([HEAD, *rows])
     return truth
 
 
 def sheet(folder: Path, n: int = 40, name: str = "sheet.csv") -> Path:
-    path, source = folder / name, folder / "answers.csv"
-    judged = read_judged_items(source, require_human=False)
-    group = "system" if "system" in source.read_text(encoding="utf-8") else None
-    texts = read_shown_texts(source, id=None, human=None, judge=None, group=group)
-    write_item_sheet(path, texts, draw_items(judged, n, rng=2), human=judged.human, rng=3)
-    return path
+    args = ("labels", "answers.csv", "-n", str(n), "--output", name, "--group", "system")
+    succeed(*args, cwd=folder)
+    return folder / name
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -108,48 +107,47 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_people_see_neither_judge_nor_system_nor_scores(tmp_path: Path) -> None:
-    answers(tmp_path)
-    rows = rows_of(sheet(tmp_path))
-    assert list(rows[0]) == ["id", "question", "human"]
-    assert len(rows) == 40
-    assert {row["human"] for row in rows} == {""}
-    assert all(row["question"].startswith("'=who") for row in rows)  # no formula
-    ids = [int(row["id"].lstrip("'-")) for row in rows]
-    assert ids != sorted(ids)
-
-
-def test_a_filled_sheet_joins_although_a_spreadsheet_saved_it(tmp_path: Path) -> None:
-    truth = answers(tmp_path)
-    path = sheet(tmp_path)
+def fill(path: Path, truth: dict[str, int]) -> None:
+    """Label what the sheet shows, and save it as spreadsheets do."""
     rows = rows_of(path)
-    assert all(row["id"].startswith("'-") for row in rows)  # no formula either
     for row in rows:
-        row["human"] = str(truth[row["id"].lstrip("'")])
+        row["label"] = "yes" if truth[row["answer"]] else "no"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys(), delimiter=";")
         writer.writeheader()
-        writer.writerows(rows)
-    joined = join_judged(path, tmp_path / "answers.csv")
-    assert joined.n_labeled == 40
-    labeled = joined.labeled
-    people = np.array([truth[name] for name in joined.ids])
-    assert joined.human[labeled].tolist() == people[labeled].tolist()
+        writer.writerows(reversed(rows))
+
+
+def test_people_see_neither_judge_nor_system_nor_ids_nor_scores(tmp_path: Path) -> None:
+    answers(tmp_path)
+    rows = rows_of(sheet(tmp_path))
+    assert list(rows[0]) == ["row_id", "question", "answer", "label"]
+    assert len(rows) == 40
+    assert {row["label"] for row in rows} == {""}
+    assert all(row["question"].startswith("'=who") for row in rows)  # no formula
+    numbers = [int(row["answer"].split()[1]) for row in rows]
+    assert numbers != sorted(numbers)
+
+
+def test_a_filled_sheet_gives_an_interval_with_the_labels_there_were(tmp_path: Path) -> None:
+    truth = answers(tmp_path, labelled=12)
+    path = sheet(tmp_path)
+    assert len(rows_of(path)) == 28
+    fill(path, truth)
+    args = ("interval", "--judge-file", "answers.csv", "--group", "system", "--json", "-")
+    found = json.loads(succeed(*args, "--human-file", "sheet.csv", cwd=tmp_path))
+    assert sum(mean["interval"]["n_labeled"] for mean in found["means"]) == 40
+    path.rename(tmp_path / "filled.csv")
+    named = ("--human-file", "filled.csv", "--manifest", "sheet.csv.manifest.json")
+    assert json.loads(succeed(*args, *named, cwd=tmp_path))["means"] == found["means"]
 
 
 def test_sheets_that_are_not_written(tmp_path: Path) -> None:
     answers(tmp_path)
-    sheet(tmp_path)
-    with pytest.raises(DataError, match="exists and may hold grades"):
-        sheet(tmp_path)
-    with pytest.raises(DataError, match=r"\.csv or \.jsonl"):
-        sheet(tmp_path, name="sheet.xlsx")
     source = tmp_path / "answers.csv"
     source.write_text("who,judge\nq,1\nr,0\n", encoding="utf-8")
     with pytest.raises(DataError, match="no column is recognised as id, without which labels"):
-        read_shown_texts(source, id=None, human=None, judge=None, group=None)
+        read_shown_texts(source, id=None, named=())
     rows = "".join(f"i{k},{k},none\n" for k in range(20))
     source.write_text(f"id,judge,human\n{rows}", encoding="utf-8")
-    texts = read_shown_texts(source, id=None, human="id", judge=None, group=None)
-    with pytest.raises(DataError, match="has a column 'human', as sheets have"):
-        write_item_sheet(tmp_path / "s.csv", texts, np.arange(3), human=np.zeros(20), rng=0)
+    assert read_shown_texts(source, id=None, named=())[3] == {"id": "i3"}  # all there is to see

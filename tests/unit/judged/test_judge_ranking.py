@@ -65,7 +65,9 @@ def test_means_are_regressions_of_per_query_values(data):
     runs, human, judge, _, truth = data
     measures = ["NDCG@10", "DCG@10", "MAP@20"]
     config = JudgedConfig(target="pool")
-    report = judge_ranking_with_intervals(runs, human, judge, measures=measures, config=config)
+    report = judge_ranking_with_intervals(
+        runs, human, {"judge": judge}, measures=measures, config=config
+    )
     place = [judge.query_ids.index(q) for q in human.query_ids]
     rest = np.setdiff1d(np.arange(N_QUERIES), place)
     for run in runs:
@@ -82,7 +84,7 @@ def test_means_are_regressions_of_per_query_values(data):
 
 def test_systems_are_compared_on_the_same_queries(data):
     runs, human, judge, _, truth = data
-    report = judge_ranking_with_intervals(runs, human, judge, config=FAST)
+    report = judge_ranking_with_intervals(runs, human, {"judge": judge}, config=FAST)
     (found,) = report.comparisons
     assert (found.kind, found.first, found.second) == ("difference", "good", "poor")
     true = np.subtract(*[JudgedRanking.join(r, truth).values("NDCG@10").mean() for r in runs])
@@ -93,7 +95,7 @@ def test_systems_are_compared_on_the_same_queries(data):
 
 def test_a_judge_that_flatters_llm_text_does_not_make_a_skew(data):
     runs, human, judge, tags, truth = data
-    report = judge_ranking_with_intervals(runs[0], human, judge, tags=tags, config=FAST)
+    report = judge_ranking_with_intervals(runs[:1], human, {"judge": judge}, tags=tags, config=FAST)
     (found,) = [c for c in report.comparisons if c.kind == "relative_delta"]
     assert (found.first, found.second) == ("human", "llm:x")
     is_llm = np.array([tags.get(truth.doc_ids[c]).source == "llm:x" for c in truth.doc_codes])
@@ -119,7 +121,7 @@ def test_every_pair_with_both_labels_is_compared():
 def test_intervals_of_single_queries(data):
     runs, human, judge, _, truth = data
     report = judge_ranking_with_intervals(
-        runs[0], human, judge, measures=["DCG@10", "NDCG@10"], config=FAST
+        runs[:1], human, {"judge": judge}, measures=["DCG@10", "NDCG@10"], config=FAST
     )
     (found,) = report.per_query  # NDCG has none
     true = JudgedRanking.join(runs[0], truth).values("DCG@10")
@@ -131,7 +133,9 @@ def test_intervals_of_single_queries(data):
         for q, d, g in zip(human.query_codes, human.doc_codes, human.grades, strict=True)
         if q < 12
     )
-    report = judge_ranking_with_intervals(runs[0], few, judge, measures=["DCG@10"], config=FAST)
+    report = judge_ranking_with_intervals(
+        runs[:1], few, {"judge": judge}, measures=["DCG@10"], config=FAST
+    )
     assert report.per_query == ()
     assert any("no intervals of single queries for DCG@10" in w for w in report.warnings)
 
@@ -140,23 +144,21 @@ def test_refusals(data):
     runs, human, judge, tags, _ = data
     extra = Qrels.from_rows([("q0", "q0d0", 1), ("stranger", "q0d0", 1)])
     with pytest.raises(DataError, match=r"1 of 2 queries with human labels.*first 'stranger'"):
-        judge_ranking_with_intervals(runs, extra, judge)
+        judge_ranking_with_intervals(runs, extra, {"judge": judge})
     with pytest.raises(DataError, match=r"grade 7 of query 'q0'.*outside the scale 0 … 3"):
-        judge_ranking_with_intervals(runs, Qrels.from_rows([("q0", "q0d0", 7)]), judge)
-    with pytest.raises(DataError, match="two runs are called 'good'"):
-        judge_ranking_with_intervals([runs[0], runs[0]], human, judge)
-    with pytest.raises(DataError, match="no run given"):
-        judge_ranking_with_intervals([], human, judge)
-    with pytest.raises(DataError, match="no measure asked for"):
-        judge_ranking_with_intervals(runs, human, judge, measures=[])
+        judge_ranking_with_intervals(runs, Qrels.from_rows([("q0", "q0d0", 7)]), {"judge": judge})
     with pytest.raises(DataError, match="baseline source 'people'"):
-        judge_ranking_with_intervals(runs, human, judge, tags=tags, baseline_source="people")
+        judge_ranking_with_intervals(
+            runs, human, {"judge": judge}, tags=tags, baseline_source="people"
+        )
 
 
 def test_crc_is_offered_for_the_unlabelled_queries_with_its_warning(data):
     runs, human, judge, *_ = data
     config = JudgedConfig(method="crc", target="unlabeled", per_query=False)
-    report = judge_ranking_with_intervals(runs, human, judge, measures=["DCG@10"], config=config)
+    report = judge_ranking_with_intervals(
+        runs, human, {"judge": judge}, measures=["DCG@10"], config=config
+    )
     joined = JudgedRanking.join(runs[0], judge)
     labels = joined.ranked_labels("DCG@10")
     place = np.array([judge.query_ids.index(q) for q in human.query_ids])
@@ -176,7 +178,9 @@ def test_crc_is_offered_for_the_unlabelled_queries_with_its_warning(data):
     with pytest.raises(DataError, match="not target 'population'"):
         JudgedConfig(method="crc")
     with pytest.raises(DataError, match="NDCG@10 is not a weighted sum"):
-        judge_ranking_with_intervals(runs, human, judge, config=config, measures=["NDCG@10"])
+        judge_ranking_with_intervals(
+            runs, human, {"judge": judge}, config=config, measures=["NDCG@10"]
+        )
 
 
 def test_a_run_that_has_nothing_for_some_queries_is_named(data):
@@ -188,12 +192,12 @@ def test_a_run_that_has_nothing_for_some_queries_is_named(data):
             ("high", [f"q{q}" for q in range(60, 120)]),
         )
     ]
-    found = judge_ranking_with_intervals(half, human, judge, config=FAST).warnings
+    found = judge_ranking_with_intervals(half, human, {"judge": judge}, config=FAST).warnings
     assert found[0] == (
         "2 of 2 runs, most of all low: 60 judged queries have no document, first 'q60'; "
         "they count 0"
     )
     part = human.take(np.arange(len(human)) % 5 != 0)
-    whole = judge_ranking_with_intervals(runs[0], part, judge, config=FAST).warnings
+    whole = judge_ranking_with_intervals(runs[:1], part, {"judge": judge}, config=FAST).warnings
     assert not any("no document" in w for w in whole)
     assert any("have no label by people" in w for w in whole)

@@ -23,7 +23,6 @@ from rag_sourcebias.judged.judges import (
     RELEVANCE_PASSAGE,
     GradedPrompt,
     LLMJudge,
-    RelevanceJudge,
     from_scores,
     from_votes,
     is_refusal,
@@ -133,9 +132,7 @@ def test_grades_are_read_strictly(text, grade) -> None:
     [
         ('{"0": 0.1, "1": 0.2, "2": 0.3, "3": 0.4}', [0.1, 0.2, 0.3, 0.4]),
         ('Sure!\n```json\n{"[2]": "60%", "[3]": "40 %"}\n```', [0, 0, 0.6, 0.4]),
-        ('{"probabilities": {"0": 1, "1": 0, "2": 0, "3": 0}}', [1, 0, 0, 0]),
-        ("0: 10%\n1: 20%\n2: 30%\n3: 40%", [0.1, 0.2, 0.3, 0.4]),
-        ("[0] = 0.7, [1] = 0.32", [0.7 / 1.02, 0.32 / 1.02, 0, 0]),
+        ('{"0": 0.7, "1": 0.32}', [0.7 / 1.02, 0.32 / 1.02, 0, 0]),
         ("Relevance: [3]", [0, 0, 0, 1]),
         ('{"0": 0.5, "1": 0.1}', None),
         ('{"0": -0.5, "1": 1.5}', None),
@@ -188,7 +185,7 @@ def test_votes_below_half_are_a_failure_with_the_first_reason() -> None:
 
 def test_judging_keeps_order_and_counts(tmp_path) -> None:
     completer = Echoing()
-    judge = RelevanceJudge(completer)
+    judge = LLMJudge(completer)
     assert isinstance(judge, Judge)
     assert judge.n_grades == 4
     found = judge.judge(relevance(f"d{i}", text=f"text {i}") for i in range(30))
@@ -204,13 +201,13 @@ def test_judging_keeps_order_and_counts(tmp_path) -> None:
 
 def test_texts_are_cut_and_the_report_says_so() -> None:
     completer = Echoing()
-    judge = RelevanceJudge(completer, max_chars=5)
+    judge = LLMJudge(completer, max_chars=5)
     judge.judge([relevance(text="123456789", query="a long query")])
     assert (
         "Query: a long query\nPassage: <passage>12345</passage>\nRelevance:" in completer.prompts[0]
     )
     assert judge.settings["texts cut at"] == "5 characters"
-    assert judge.fingerprint != RelevanceJudge(completer).fingerprint
+    assert judge.fingerprint != LLMJudge(completer).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -218,29 +215,28 @@ def test_texts_are_cut_and_the_report_says_so() -> None:
     [
         ({"mode": "guess"}, "mode 'guess' is not one of scoring, votes, verbalised"),
         ({"smoothing": 1.0}, r"smoothing 1.0 is outside \[0, 1\)"),
-        ({"temperature": 0.0}, "temperature 0.0 must be above 0 in mode scoring"),
-        ({"mode": "votes", "temperature": 0.0}, "votes at temperature 0 are all alike"),
+        ({"temperature": 0.0}, "temperature 0.0 must be above 0"),
+        ({"mode": "votes", "temperature": 0.0}, "0 is for a single vote: more would be all alike"),
         ({"mode": "votes", "votes": 0}, "must be at least 1"),
         ({"max_chars": 0}, "must be at least 1"),
-        ({"prompt": CORRECTNESS}, r"asks for \{question\}, which a RelevanceJudge does not have"),
     ],
 )
 def test_bad_options_are_refused(options, message) -> None:
     with pytest.raises(DataError, match=message):
-        RelevanceJudge(Echoing(), **options)
+        LLMJudge(Echoing(), **options)
 
 
 def test_bad_items_are_refused_before_anything_is_asked() -> None:
     completer = Echoing()
     with pytest.raises(DataError, match="no items to judge"):
-        RelevanceJudge(completer).judge([])
+        LLMJudge(completer).judge([])
     with pytest.raises(DataError, match="document 'd' is to be judged 2 times"):
-        RelevanceJudge(completer).judge([relevance(), relevance(text="x")])
+        LLMJudge(completer).judge([relevance(), relevance(text="x")])
     bare = JudgeItem(query_id="q", doc_id="e", texts={"query": "a"})
     with pytest.raises(DataError, match=r"needs \{passage\}, the item has \['query'\]"):
-        RelevanceJudge(completer).judge([relevance(), bare])
-    with pytest.raises(DataError, match="an LLMJudge needs a prompt"):
-        LLMJudge(completer)
+        LLMJudge(completer).judge([relevance(), bare])
+    with pytest.raises(DataError, match=r"needs \{question\}, the item has"):
+        LLMJudge(completer, CORRECTNESS).judge([relevance()])
     assert completer.prompts == []
 
 

@@ -8,7 +8,6 @@ import pytest
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.plan import (
-    LabeledDocuments,
     design_document_sample,
     document_interval,
     plan_labels,
@@ -34,7 +33,7 @@ def pool(n_queries=300, seed=0, kind="doubt"):
 
 
 def pilot_of(y, rows):
-    return LabeledDocuments(rows=rows, human_gains=y[rows])
+    return np.where(np.isin(np.arange(len(y)), rows), y, np.nan)
 
 
 @pytest.mark.parametrize("target", ["population", "pool"])
@@ -62,7 +61,7 @@ def test_the_width_asked_for_is_reached_and_no_more(target):
     assert less.half_width > 0.9
     assert plan.n_pilot == 100
     assert 0 < plan.saved < 1
-    assert plan.n_labels < plan.labels_alone
+    assert plan.n_labels < plan.n_alone
 
 
 def test_whole_queries_without_a_judge_follow_the_textbook():
@@ -71,7 +70,7 @@ def test_whole_queries_without_a_judge_follow_the_textbook():
     plan = plan_labels(labels, n_labels=20_000, target="population", pilot=pilot_of(y, whole[:-1]))
     variance = labels.total(y).var(ddof=1)
     assert plan.half_width == pytest.approx(1.96 * math.sqrt(variance / 2000), rel=0.12)
-    assert plan.labels_alone == pytest.approx(20_000, rel=0.02)
+    assert plan.n_alone == pytest.approx(20_000, rel=0.02)
 
 
 def test_more_labels_narrower():
