@@ -31,7 +31,7 @@ from rag_sourcebias.monitor.log.reading import log_summary
 
 _VIEWS = {
     "overview": "/api/overview",
-    "series": "/api/series?by=source&step=auto",
+    "series": "/api/series?by=source",
     "alarms": "/api/alarms",
     "retrievals": "/api/retrievals?limit=50",
     "metrics": "/metrics",

@@ -32,7 +32,7 @@ NODES = {
     "judged": 27802,
     "llm": 4069,
     "measure": 8847,
-    "monitor": 31730,
+    "monitor": 31588,
     "neural": 11374,
     "observe": 7849,
     "pairs": 21488,

@@ -60,6 +60,7 @@ def snapshot_of(watch: LabelWatch, labels: Mapping[str, str], **counted: Any) ->
         columns = watch.columns
         if (since := cusum.since_change()) is not None:
             level[columns] = np.clip(since + watch.known_levels, 0, 1)
+            level[np.tile(totals.documents == 0, len(MEASURES))] = 0
             n = cusum.n_level or n
         deviation = np.sqrt(cusum.variance)
         learnt = cusum.learnt & (deviation > 0)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -281,7 +282,7 @@ class LabelWatch:
     ) -> list[RaisedAt]:
         """Take retrievals, at least one, in order; ``begun`` is called when a change shows."""
         at = np.asarray(batch.at, np.float64)
-        self._note_order(batch, at)
+        self._note_order(batch)
         width = self.groups.width
         rows = exposure_rows(batch.codes, batch.lengths, width=width, shown=self.settings.shown)
         kept = np.flatnonzero(rows.shown)
@@ -330,24 +331,22 @@ class LabelWatch:
             return None
         return int(np.flatnonzero(self.columns == self.groups.names.index(""))[0])
 
-    def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
+    def _note_order(self, batch: Retrievals) -> None:
         """Count what came late, twice, or after a jump of the clock."""
-        codes = np.asarray(batch.codes)
-        ends = np.cumsum(batch.lengths).tolist()
-
-        def row(i: int) -> tuple[Any, ...]:
-            shown = codes[ends[i - 1] if i else 0 : ends[i]].tolist()
-            return float(at[i]), shown, batch.keys[i], batch.topics[i]
-
-        last = self._before
-        before = np.concatenate([[math.nan if last is None else last[0]], at[:-1]])
-        self.odd["clock set forward"] += int((at > before + 30 * _FAR).sum())
-        self.odd["clock set back"] += int((at < before - _FAR).sum())
-        self.odd["late"] += int(((at < before) & (at >= before - _FAR)).sum())
-        for i in np.flatnonzero(at == before).tolist():
-            self.odd["repeated"] += row(i) == (row(i - 1) if i else last)
-        self.odd = +self.odd
-        self._before = row(len(at) - 1)
+        codes = np.asarray(batch.codes, np.int64)
+        shown = [part.tobytes() for part in np.split(codes, np.cumsum(batch.lengths)[:-1])]
+        rows = list(zip(batch.at, shown, batch.keys, batch.topics, strict=True))
+        for before, now in pairwise([self._before or (math.nan,), *rows]):
+            gap = now[0] - before[0]
+            if gap > 30 * _FAR:
+                self.odd["clock set forward"] += 1
+            elif gap < -_FAR:
+                self.odd["clock set back"] += 1
+            elif gap < 0:
+                self.odd["late"] += 1
+            elif now == before:
+                self.odd["repeated"] += 1
+        self._before = rows[-1]
 
     def _by_topic(self, shares: FloatArray, topics: list[str | None]) -> FloatArray:
         """Return a count and the shares in the columns of each one's topic."""

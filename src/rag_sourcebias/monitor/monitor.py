@@ -36,7 +36,7 @@ from rag_sourcebias.monitor.labels import (
     LabelWatch,
     Retrievals,
 )
-from rag_sourcebias.monitor.log.schema import EventColumns
+from rag_sourcebias.monitor.log.schema import EventColumns, Tag
 from rag_sourcebias.monitor.settings import (
     Baseline,
     CorpusShare,
@@ -48,6 +48,7 @@ from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded
 _MOST_ALARMS = 1_000
 _LOOK_SECONDS = 600.0
 _MOST_INDEX = 200
+_GROUP = attrgetter("source", "style")
 _AT_ONCE = 4_096  # events that are processed at once
 _CAPACITY = 100_000  # events that may wait; what cannot be kept up with is dropped
 _GATHER_SECONDS = 1.0
@@ -171,7 +172,6 @@ class SkewMonitor:
     def _begin(self, settings: SkewSettings) -> None:
         """Watch nothing yet. All of this is used by one thread at a time, see ``_alone``."""
         self._settings = settings
-        self._name_of = attrgetter(settings.by)
         last = tuple((name, OTHER) for name in settings.labels)
         self._caps = LabelCaps(most_values=_MOST_LABEL_SETS, most_sets=_MOST_LABEL_SETS, last=last)
         self._watches: dict[Key, LabelWatch] = {}
@@ -281,21 +281,53 @@ class SkewMonitor:
                     self._on_alarm(alarm)
 
     def _add(self, batch: list[Waiting]) -> list[Alarm]:
-        """Take events with their Unix times."""
+        """Take events with their Unix times; a broken one costs itself only."""
         offset = self._clock() - time.monotonic()
-        parts: dict[Key, Retrievals] = {}
+        sets: dict[Key, int] = {}
+        tags: dict[Tag, int] = {}
+        times: list[float] = []
+        label_codes: list[int] = []
+        rows: list[list[int]] = []
         for event, at in batch:
             try:
-                key = self._key(event.labels)
+                when = offset + event.monotonic if at is None else at
+                labels = tuple([(name, short_text(text)) for name, text in event.labels.items()])
+                row = [self._tag_code(tags, tag) for tag in event.tags[:MOST_DOCUMENTS]]
+                if not math.isfinite(when):
+                    raise DataError(f"the time of an event must be a finite number, got {when}")
                 self._bad_tags += event.bad_tags
-                self._read(parts, key, event, offset + event.monotonic if at is None else at)
-            except Exception as error:  # noqa: BLE001 - a broken event costs itself only
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it
                 self._lost.append(("monitor could not read the event", 1, error))
-        return self._take(parts)
+                continue
+            times.append(when)
+            label_codes.append(sets.setdefault(labels, len(sets)))
+            rows.append(row)
+        if not rows:
+            return []
+        n = len(rows)
+        part = EventColumns(
+            numbers=np.arange(n),
+            times=np.array(times),
+            label_codes=np.array(label_codes),
+            labels=tuple(map(dict, sets)),
+            offsets=np.cumsum([0, *map(len, rows)]),
+            tag_codes=np.array([code for row in rows for code in row], np.int64),
+            tags=tuple(tags),
+            query_ids=np.full(n, ""),
+            doc_ids=None,
+        )
+        return self._take(self._columns(part))
 
-    def _key(self, labels: Mapping[str, str], n: int = 1) -> Key:
+    def _tag_code(self, codes: dict[Tag, int], tag: object) -> int:
+        try:
+            return codes.setdefault(_GROUP(tag), len(codes))
+        except Exception:  # noqa: BLE001 - it is no tag, whatever it is instead
+            self._bad_tags += 1
+            return codes.setdefault((None, None), len(codes))
+
+    def _key(self, labels: Mapping[str, str], n: int) -> Key:
         names = [name for name in self._settings.labels if name in labels]
-        key, replaced = self._caps.fit(tuple((k, short_text(labels[k])) for k in names))
+        key, replaced = self._caps.fit(tuple((name, labels[name]) for name in names))
         for name in replaced:
             self._overflowed[name] += n
         return key
@@ -364,29 +396,6 @@ class SkewMonitor:
             self._index[:half] = self._index[:half:2]
         self._looked_at = now if at is None else at
 
-    def _read(
-        self, parts: dict[Key, Retrievals], key: Key, event: RetrievalEvent, at: float
-    ) -> None:
-        if not math.isfinite(at):
-            raise DataError(f"the time of an event must be a finite number, got {at}")
-        settings = self._settings
-        watch = self._watch(key)
-        tags = event.tags[:MOST_DOCUMENTS]
-        try:
-            codes = list(map(watch.groups.__getitem__, map(self._name_of, tags)))
-        except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
-            codes = [self._code(watch, tag) for tag in tags]
-        labels = event.labels
-        together = next((labels[name] for name in settings.users if name in labels), None)
-        topic = None if settings.topics is None else labels.get(settings.topics)
-        key_topic = [None if name is None else short_text(name) for name in (together, topic)]
-        found = parts.setdefault(key, Retrievals())
-        found.codes += codes
-        found.lengths.append(len(codes))
-        found.at.append(at)
-        found.keys.append(key_topic[0])
-        found.topics.append(key_topic[1])
-
     def record_columns(self, part: EventColumns) -> int:
         """Take retrievals of a log, all at once, and return how many; gives what their events do.
 
@@ -397,7 +406,7 @@ class SkewMonitor:
         return len(part)
 
     def _columns(self, part: EventColumns) -> dict[Key, Retrievals]:
-        """Return the retrievals of a log by the set of labels that is watched."""
+        """Return retrievals by the set of labels that is watched."""
         settings = self._settings
         chosen: dict[Key, npt.NDArray[np.bool_]] = {}
         sets: npt.NDArray[Any] = part.label_codes
@@ -429,17 +438,10 @@ class SkewMonitor:
                 columns[codes],
                 lengths.tolist(),
                 own.times.tolist(),
-                [keys[i] and short_text(keys[i] or "") for i in here],
-                [topics[i] and short_text(topics[i] or "") for i in here],
+                [keys[i] for i in here],
+                [topics[i] for i in here],
             )
         return found
-
-    def _code(self, watch: LabelWatch, tag: object) -> int:
-        try:
-            return watch.groups[self._name_of(tag)]
-        except Exception:  # noqa: BLE001 - as above
-            self._bad_tags += 1
-            return watch.groups[None]
 
     def __repr__(self) -> str:
         found = self.snapshot()

@@ -131,6 +131,16 @@ def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
     assert len(monitor.alarms) == len(told) == 2
 
 
+def test_a_source_that_never_came_has_share_0_after_an_alarm_too() -> None:
+    baseline = CorpusShare({"human": 0.5, "llm:never": 0.3})
+    monitor = watched([event("human")] * 600, baseline=baseline)
+    assert monitor.alarms
+    (snapshot,) = monitor.snapshot()
+    never = group(snapshot, "llm:never")
+    assert (never.share, never.baseline, never.alarm) == (0.0, 0.3, False)
+    assert snapshot.unseen == ("llm:never",)
+
+
 def test_the_pool_of_a_query_is_its_own_baseline() -> None:
     rng = np.random.default_rng(7)
     fair, unfair = (SkewMonitor(baseline=PoolShare(3)) for _ in range(2))

@@ -86,7 +86,6 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class OverTime(Part, frozen=True, kw_only=True):
     """Shares over time of a part of a log."""
 
-    step: Literal["auto", "minute", "hour", "day"] = "auto"
     measure: Measure = "exposure"
 
 
@@ -136,9 +135,7 @@ def asked(query: bytes, kind: type[Q]) -> Q:
 # Which time steps show a stretch of a log.
 
 
-NAMED = {"minute": 60, "hour": 3_600, "day": 86_400}
 _AUTO, _FEWEST, _IN_A_STEP = 400, 28, 200.0
-_MOST = 2_000
 _HOUR = 3_600
 _DAY = 86_400
 _LENGTHS = (
@@ -149,29 +146,16 @@ _LENGTHS = (
 
 
 def chosen_step(
-    name: str,
-    extent: Mapping[int, tuple[int, int]],
-    *,
-    since: float | None,
-    until: float | None,
+    extent: Mapping[int, tuple[int, int]], *, since: float | None, until: float | None
 ) -> int:
-    """Return the seconds of a step.
+    """Return the seconds of the shortest step that makes at most 400 and is kept for that time.
 
     Parameters
     ----------
-    name : str
-        "auto" takes the shortest that makes at most 400 steps and is kept for that time (longer
-        where few retrievals came), or one
-        of :data:`NAMED`.
     extent : mapping of int to (int, int)
         Time that rollups cover, by width; not empty.
     since, until : float or None
         Seconds since 1970 that are asked for.
-
-    Raises
-    ------
-    ParameterError
-        If a named step makes more than 2,000 of them.
     """
     # The finest rollups know best when the log begins, where they go back as far.
     finest = extent[min(extent)][0]
@@ -180,22 +164,11 @@ def chosen_step(
     end: float = min(last for _, last in extent.values())  # that of the finest width
     start = start if since is None else max(start, since)
     end = end if until is None else min(end, until)
-    if name != "auto":
-        step = NAMED[name]
-        if _steps(start, end, step) > _MOST:
-            raise ParameterError(
-                f"parameter step={name} makes more than {_MOST:,} steps: ask for a longer step, "
-                "or for less time between since and until"
-            )
-        return step
     for step in _LENGTHS:
-        if _steps(start, end, step) <= _AUTO and _is_kept(step, start, extent):
+        steps = math.ceil(end / step) - math.floor(start / step)
+        if steps <= _AUTO and _is_kept(step, start, extent):
             return step
     return math.ceil((end - start) / (_AUTO - 1) / _DAY) * _DAY
-
-
-def _steps(start: float, end: float, step: int) -> int:
-    return max(math.ceil(end / step) - math.floor(start / step), 0)
 
 
 def _is_kept(step: int, start: float, extent: Mapping[int, tuple[int, int]]) -> bool:
@@ -456,13 +429,13 @@ class DashboardSource:
         Raises
         ------
         ParameterError
-            If the step is too short for the time, or the labels have no counts.
+            If the labels have no counts.
         """
         by, measure = part.by, part.measure
         extent = rollup_extent(self.log)
         seconds = WIDTHS[0]
         if extent:
-            seconds = chosen_step(part.step, extent, since=part.since, until=part.until)
+            seconds = chosen_step(extent, since=part.since, until=part.until)
 
         def read(step: int) -> Rollups:
             return read_rollups(
@@ -476,7 +449,8 @@ class DashboardSource:
 
         try:
             rollups = read(seconds)
-            if part.step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
+            longer = _readable_step(seconds, rollups)
+            if longer != seconds:
                 rollups = read(longer)
                 seconds = longer
         except NotCountedError as error:

@@ -54,7 +54,7 @@ async function readParts() {
   if (key === drawn.key && now - drawn.at < IDLE) return null;
   if (!overview.log.n_written) return { key, at: now, view, series: null, alarms: null, drill: null };
   const parameters = question(view, now);
-  const wanted = new URLSearchParams([...parameters, ["measure", view.measure], ["step", "auto"]]);
+  const wanted = new URLSearchParams([...parameters, ["measure", view.measure]]);
   const [series, alarms, drill] = await Promise.all([
     ask("api/series", wanted),
     ask("api/alarms", "limit=100"),
