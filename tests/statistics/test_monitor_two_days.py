@@ -22,14 +22,9 @@ SECONDS = 48 * HOUR
 SETTINGS: dict[str, dict[str, Any]] = {
     "each second": {
         "baseline": CorpusShare({"human": 0.3}),
-        "max_label_sets": 5,
-        "measures": ("first",),
     },
     "pool": {
         "baseline": PoolShare(3),
-        "max_groups": 4,
-        "max_label_sets": 5,
-        "measures": ("first",),
         "topics": "collection",
     },
 }
@@ -49,7 +44,9 @@ def retrievals(seed: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_memory_stays_flat(name: str) -> None:
+def test_memory_stays_flat(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_sourcebias.monitor.settings.MOST_GROUPS", 4)
+    monkeypatch.setattr("rag_sourcebias.monitor.monitor._MOST_LABEL_SETS", 5)
     monitor = SkewMonitor(**SETTINGS[name])
     given, apart = retrievals(1), APART[name]
     order = np.random.default_rng(2).integers(0, len(given), SECONDS).tolist()
@@ -75,8 +72,7 @@ def test_memory_stays_flat(name: str) -> None:
         tracemalloc.stop()
     assert late - early < 200_000, (early, late)
     snapshots = monitor.snapshot()
-    settings = SETTINGS[name]
-    assert len(snapshots) == settings["max_label_sets"] + 1
+    assert len(snapshots) == 5 + 1
     assert sum(s.n_retrievals for s in snapshots) == SECONDS // apart
     assert sum(s.n_documents for s in snapshots) == SECONDS // apart * (3 if name == "pool" else 4)
     assert sum(c.documents for s in snapshots for c in s.counts) == sum(
