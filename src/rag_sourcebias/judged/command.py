@@ -516,18 +516,10 @@ def _of_sheet(
             "it was drawn from, each once, and no --qrels or --measure; a sheet of items is "
             "--human-file, with --judge-file"
         )
-    aim = choice("target", target, _TARGETS)
     filled = read_sheet(file, manifest=items.manifest)
     with sound(file, "a sheet that rag-sourcebias labels drew", names_file=False):
         design = from_plain(PoolDesign, filled.design)
-    pool = read_pool(
-        runs[0],
-        labels[0],
-        measure=design.measure,
-        gain=design.gain,
-        min_grade=design.min_grade,
-        n_grades=rankings.grades or filled.n_grades,
-    )
+    pool = read_pool(runs[0], labels[0], design, rankings.grades or filled.n_grades)
     grades = np.zeros(len(pool.pairs), dtype=np.int64)
     known = dict(design.known)
     rows = design.sample.rows
@@ -537,7 +529,7 @@ def _of_sheet(
         pool.labels,
         design.sample,
         pool.labels.gains[grades[rows]],
-        target=aim,
+        target=choice("target", target, _TARGETS),
         confidence_level=confidence_level,
     )
     if not write_json(json, found.to_dict()):
@@ -1194,37 +1186,6 @@ class Pool(NamedTuple):
         return gains
 
 
-def read_pool(
-    run: Path,
-    labels: Path | None,
-    *,
-    measure: str,
-    gain: GainScale,
-    min_grade: int,
-    n_grades: int | None = None,
-) -> Pool:
-    """Join a run with the judge's labels.
-
-    Raises
-    ------
-    DataError
-        If the measure is no weighted sum of gains, or nothing joins.
-    """
-    if labels is None:
-        raise DataError("--labels missing: the judge's label distributions of the run's documents")
-    ranking = JudgedRanking.join(read_run(run), read_label_distributions(labels, n_grades=n_grades))
-    found = ranking.ranked_labels(measure, gain=gain, min_grade=min_grade)
-    cutoff = parse_measure(measure)[1]
-    rows = ranking.rows_within(cutoff)
-    if not len(rows):
-        raise DataError(
-            f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
-            "them first (rag-sourcebias judge grade --run …)"
-        )
-    pairs = list(pairs_of(ranking.labels))
-    return Pool(found, [pairs[row] for row in rows.tolist()])
-
-
 # ``labels``: how many human labels, and of what.
 
 
@@ -1333,15 +1294,7 @@ def labels(
             again = typed(ctx, "id", "human", "judge", "group", "cluster")
             tell(f"then: rag-sourcebias interval {named} {again}".rstrip())
         return
-    gain = choice("gain", ranked.gain, _GAINS)
-    pool = read_pool(
-        ranked.run,
-        ranked.labels,
-        measure=ranked.measure,
-        gain=gain,
-        min_grade=ranked.min_grade,
-        n_grades=ranked.grades,
-    )
+    pool = read_pool(ranked.run, ranked.labels, ranked, ranked.grades)
     known = pool.pilot(ranked.qrels)
     if output is None:
         planned = plan_labels(
@@ -1361,7 +1314,7 @@ def labels(
     design = PoolDesign(
         sample=drawn,
         measure=ranked.measure,
-        gain=gain,
+        gain=choice("gain", ranked.gain, _GAINS),
         min_grade=ranked.min_grade,
         known=tuple(known.items()),
     )
@@ -1428,12 +1381,40 @@ class PoolDesign:
     known: tuple[tuple[int, int], ...]
 
 
+def read_pool(
+    run: Path, labels: Path | None, scale: PoolOptions | PoolDesign, n_grades: int | None
+) -> Pool:
+    """Join a run with the judge's labels.
+
+    Raises
+    ------
+    DataError
+        If the measure is no weighted sum of gains, or nothing joins.
+    """
+    if labels is None:
+        raise DataError("--labels missing: the judge's label distributions of the run's documents")
+    ranking = JudgedRanking.join(read_run(run), read_label_distributions(labels, n_grades=n_grades))
+    gain = choice("gain", scale.gain, _GAINS)
+    found = ranking.ranked_labels(scale.measure, gain=gain, min_grade=scale.min_grade)
+    cutoff = parse_measure(scale.measure)[1]
+    rows = ranking.rows_within(cutoff)
+    if not len(rows):
+        raise DataError(
+            f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
+            "them first (rag-sourcebias judge grade --run …)"
+        )
+    pairs = list(pairs_of(ranking.labels))
+    return Pool(found, [pairs[row] for row in rows.tolist()])
+
+
 def _item_sheet(file: Path, output: Path, n: int, columns: Columns, seed: int) -> None:
     items = read_judged_items(file, require_human=False, **asdict(columns))
     rows = draw_items(items, n, rng=seed)
     new = [row for row in rows.tolist() if not items.labeled[row]]
     named = (*(columns.human or ()), *(columns.judge or ()), columns.group or "")
-    texts = read_shown_texts(file, id=columns.id, named=named)
+    texts, blind = read_shown_texts(file, id=columns.id, named=named)
+    if not blind:
+        tell(f"Warning: {file} holds no texts; the sheet shows ids, which may tell the system")
     manifest = write_sheet(output, {items.ids[row]: texts[row] for row in new}, rng=seed)
     of = ""
     if items.clusters is not None:

@@ -731,9 +731,6 @@ class PerQueryIntervals:
     lambda_low, lambda_high : float or None
         The pair of λ behind the bounds; None for the rule ``"residual"``.
     rule : str
-    n_labeled : int
-    confidence_level : float
-        Of each single interval, on average over labelled sets and queries.
     assumptions : tuple of Finding
     """
 
@@ -743,8 +740,6 @@ class PerQueryIntervals:
     lambda_low: float | None
     lambda_high: float | None
     rule: PerQueryRule
-    n_labeled: int
-    confidence_level: float
     assumptions: tuple[Finding, ...]
 
 
@@ -806,8 +801,6 @@ def per_query_intervals(
         lambda_low=low,
         lambda_high=high,
         rule=rule,
-        n_labeled=len(y),
-        confidence_level=confidence_level,
         assumptions=tuple(code() for code in assumptions),
     )
 

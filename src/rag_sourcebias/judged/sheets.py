@@ -232,8 +232,8 @@ _ALSO_HIDDEN = ("stratum", "status", "reason")  # how an item was drawn, and how
 
 def read_shown_texts(
     path: PathLike, *, id: str | Sequence[str] | None, named: Collection[str]
-) -> list[dict[str, str]]:
-    """Read what people who label may see of items: their texts.
+) -> tuple[list[dict[str, str]], bool]:
+    """Read what people who label may see of items: their texts; and whether there are any.
 
     Left out are ids, columns that by their name tell human labels, judge, group, system or source,
     and all columns of numbers, which may be scores. Where nothing is left, ids are shown.
@@ -257,7 +257,8 @@ def read_shown_texts(
         and not has_role(name, _HIDDEN)
         and not holds_scores(table, name)
     ]
-    return [{name: _cell(record[name]) for name in shown or ids} for _, record in table.records()]
+    records = (record for _, record in table.records())
+    return [{name: _cell(record[name]) for name in shown or ids} for record in records], bool(shown)
 
 
 def _cell(value: object) -> str:

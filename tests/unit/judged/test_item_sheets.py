@@ -150,4 +150,5 @@ def test_sheets_that_are_not_written(tmp_path: Path) -> None:
         read_shown_texts(source, id=None, named=())
     rows = "".join(f"i{k},{k},none\n" for k in range(20))
     source.write_text(f"id,judge,human\n{rows}", encoding="utf-8")
-    assert read_shown_texts(source, id=None, named=())[3] == {"id": "i3"}  # all there is to see
+    texts, blind = read_shown_texts(source, id=None, named=())
+    assert (texts[3], blind) == ({"id": "i3"}, False)  # all there is to see
