@@ -71,45 +71,94 @@ def _encode(values: Iterable[str | None]) -> tuple[tuple[str, ...], CodeArray]:
     """Factorise labels: sorted names and one code per value, -1 for None."""
     column = list(values)
     names = tuple(sorted(set(column) - {None}))  # type: ignore[type-var]
+    if not names:
+        return (), np.full(len(column), -1, dtype=np.int32)
     index: dict[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
     return names, np.fromiter(map(index.__getitem__, column), np.int32, len(column))  # type: ignore[return-value]
-
-
-def coded(ids: Iterable[str]) -> tuple[tuple[str, ...], CodeArray]:
-    """Return different ids, in the order in which they come first, and the number of each."""
-    every = list(ids)
-    if _all_differ(every[:MANY_IDS]) and _all_differ(every):
-        return tuple(every), np.arange(len(every), dtype=np.int32)
-    texts = in_arrow(every)
-    if texts is not None:
-        encoded = texts[0].dictionary_encode()
-        return tuple(encoded.dictionary.to_pylist()), encoded.indices.to_numpy()
-    names = tuple(dict.fromkeys(every))
-    code_of = dict(zip(names, range(len(names)), strict=True))
-    # without a line of Python for each id, as dictionaries of results have many
-    return names, np.fromiter(map(code_of.__getitem__, every), np.int32, len(every))
 
 
 MANY_IDS = 30_000  # ids from which it pays to load pyarrow, which takes a tenth of a second
 
 
-def in_arrow(ids: Sequence[str], *others: Sequence[str]) -> list[Any] | None:
-    """Return many ids, and others, as texts of pyarrow: it looks them up in a fifth of the time.
+class Vocabulary(tuple[str, ...]):
+    """Ids of which each occurs once, kept with what finds many of them in others at once."""
 
-    None where ids are few, pyarrow is not installed, or one holds half of a pair of surrogates.
-    """
-    if len(ids) < MANY_IDS:
-        return None
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> Vocabulary:
+        """Return ids as a vocabulary; the same one where they are one."""
+        return ids if isinstance(ids, cls) else cls(ids)
+
+    @cached_property
+    def place_of(self) -> Mapping[str, int]:
+        """Place of each id, from 0."""
+        return dict(zip(self, range(len(self)), strict=True))
+
+    @cached_property
+    def in_arrow(self) -> Any | None:  # noqa: ANN401 - pyarrow is untyped
+        """The ids as texts of pyarrow, which looks them up in a fraction of the time.
+
+        None where they are few, pyarrow is not installed, or one holds half of a pair of
+        surrogates.
+        """
+        return None if len(self) < MANY_IDS else _in_arrow(self)
+
+    def differ(self) -> bool:
+        """Whether each id occurs once indeed."""
+        return len(set(self)) == len(self)
+
+    def common(self, few: Vocabulary) -> tuple[IntArray, IntArray]:
+        """Return where each id stands that both have, here and there."""
+        asked = None if self.in_arrow is None else _in_arrow(few)
+        if asked is None:
+            places = np.fromiter(map(few.place_of.get, self, repeat(-1)), np.int64, len(self))
+        else:
+            from pyarrow import compute
+
+            places = compute.index_in(self.in_arrow, asked).fill_null(-1).to_numpy()
+        rows = np.flatnonzero(places >= 0)
+        return rows, places[rows]
+
+
+def places_of(names: Sequence[str], vocabulary: Iterable[str]) -> IntArray:
+    """Return the place of each name in the vocabulary, -1 where it is not there."""
+    ids = Vocabulary.of(vocabulary)
+    if not isinstance(names, Vocabulary):
+        return np.fromiter(map(ids.place_of.get, names, repeat(-1)), np.int64, len(names))
+    if names == ids:
+        return np.arange(len(names), dtype=np.int64)
+    found = np.full(len(names), -1, dtype=np.int64)
+    if len(names) > len(ids):
+        rows, places = names.common(ids)
+    else:
+        places, rows = ids.common(names)
+    found[rows] = places
+    return found
+
+
+def coded(ids: Iterable[str]) -> tuple[Vocabulary, CodeArray]:
+    """Return different ids, in the order in which they come first, and the number of each."""
+    every = list(ids)
+    some = every[:MANY_IDS]
+    if len(set(some)) == len(some):
+        names = Vocabulary(every)
+        if names.differ():
+            return names, np.arange(len(every), dtype=np.int32)
+    texts = _in_arrow(every) if len(every) >= MANY_IDS else None
+    if texts is not None:
+        encoded = texts.dictionary_encode()
+        return Vocabulary(encoded.dictionary.to_pylist()), encoded.indices.to_numpy()
+    names = Vocabulary(dict.fromkeys(every))
+    # without a line of Python for each id, as dictionaries of results have many
+    return names, np.fromiter(map(names.place_of.__getitem__, every), np.int32, len(every))
+
+
+def _in_arrow(ids: Sequence[str]) -> Any | None:  # noqa: ANN401 - pyarrow is untyped
     try:
         import pyarrow as pa
 
-        return [pa.array(texts, pa.large_string()) for texts in (ids, *others)]
+        return pa.array(ids, pa.large_string())
     except (ImportError, ValueError):
         return None
-
-
-def _all_differ(ids: Sequence[str]) -> bool:
-    return len(set(ids)) == len(ids)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,9 +179,6 @@ class TagTable:
     whole : mapping of str to int, optional
         Documents per source of the corpus that this table is an excerpt of, ``""`` for untagged
         ones: an audit needs the tags of what was retrieved or judged, and these numbers.
-    row_of : mapping of str to int
-        Row number by document id, made where it is left out. Runs and judgments are looked up in
-        it, in whatever order they name documents.
     """
 
     doc_ids: tuple[str, ...]
@@ -145,18 +191,17 @@ class TagTable:
     origins: tuple[Origin | None, ...] | None = None
     confidences: npt.NDArray[np.float32] | None = None
     whole: Mapping[str, int] | None = None
-    row_of: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.row_of) == len(self):
+        if isinstance(self.doc_ids, Vocabulary):
             return
-        rows = dict(zip(self.doc_ids, range(len(self)), strict=True))
-        if len(rows) != len(self):
+        ids = Vocabulary(self.doc_ids)
+        if not ids.differ():
             raise DataError(
-                f"document id {Counter(self.doc_ids).most_common(1)[0][0]!r} is tagged twice; each "
-                "id may have one tag row"
+                f"document id {Counter(ids).most_common(1)[0][0]!r} is tagged twice; each id may "
+                "have one tag row"
             )
-        object.__setattr__(self, "row_of", rows)
+        object.__setattr__(self, "doc_ids", ids)
 
     @classmethod
     def from_tags(cls, items: Iterable[tuple[str, DocTags]]) -> TagTable:
@@ -198,9 +243,9 @@ class TagTable:
         source_names, source_codes = _encode(sources)
         pair_names, pair_codes = _encode(pair_ids)
         style_names, style_codes = _encode(styles)
-        confident = any(c is not None for c in confidences)
+        confident = len(confidences) > confidences.count(None)
         return cls(
-            doc_ids=tuple(doc_ids),
+            doc_ids=doc_ids if isinstance(doc_ids, Vocabulary) else tuple(doc_ids),
             sources=source_names,
             source_codes=source_codes,
             pair_ids=pair_names,
@@ -217,6 +262,11 @@ class TagTable:
 
     def __len__(self) -> int:
         return len(self.doc_ids)
+
+    @property
+    def row_of(self) -> Mapping[str, int]:
+        """Row number by document id."""
+        return Vocabulary.of(self.doc_ids).place_of
 
     def get(self, doc_id: str) -> DocTags:
         """Tags of one document; all unknown when the id is not in the table."""
@@ -238,7 +288,7 @@ class TagTable:
 
     def rows_for(self, doc_ids: Sequence[str]) -> npt.NDArray[np.int64]:
         """Row number of each id, -1 where the id is not in the table; shape ``(len(doc_ids),)``."""
-        return np.fromiter(map(self.row_of.get, doc_ids, repeat(-1)), np.int64, len(doc_ids))
+        return places_of(doc_ids, self.doc_ids)
 
     @property
     def n_documents(self) -> int:
@@ -491,6 +541,7 @@ class Run:
     notes: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "doc_ids", Vocabulary.of(self.doc_ids))
         if len(set(self.query_ids)) != len(self.query_ids):
             raise DataError(f"run {self.name!r} holds a query id twice")
         if self.offsets.shape != (len(self.query_ids) + 1,) or self.offsets[0] != 0:
@@ -562,7 +613,7 @@ class Run:
             query_ids=tuple(query_ids),
             offsets=offsets,
             doc_codes=docs[kept].astype(np.int32),
-            doc_ids=tuple(doc_ids),
+            doc_ids=Vocabulary.of(doc_ids),
             scores=None if values is None else values[kept],
             name=name,
             n_duplicates=len(order) - len(kept),
@@ -673,20 +724,12 @@ class Qrels:
     n_negative: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "doc_ids", Vocabulary.of(self.doc_ids))
         if not self.query_codes.shape == self.doc_codes.shape == self.grades.shape:
             raise DataError("qrels columns differ in length")
         if len(self.grades) and self.grades.min() < 0:
             raise DataError(f"grade {self.grades.min()} is negative; grades start at 0")
-        key = self.query_codes.astype(np.int64) * len(self.doc_ids) + self.doc_codes
-        order = np.argsort(key, kind="stable")
-        same = np.flatnonzero(key[order][1:] == key[order][:-1])
-        if len(same):
-            row = int(order[same[0]])
-            raise DataError(
-                f"{len(same)} pair(s) judged twice, first query "
-                f"{self.query_ids[self.query_codes[row]]!r}, document "
-                f"{self.doc_ids[self.doc_codes[row]]!r}; keep one judgment per pair"
-            )
+        _require_once(self, "keep one judgment per pair")
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str, int]]) -> Qrels:
@@ -742,6 +785,22 @@ class Qrels:
         )
 
 
+def _pair(judged: Qrels | LabelDistributions, row: int) -> str:
+    return (
+        f"query {judged.query_ids[judged.query_codes[row]]!r}, document "
+        f"{judged.doc_ids[judged.doc_codes[row]]!r}"
+    )
+
+
+def _require_once(judged: Qrels | LabelDistributions, remedy: str) -> None:
+    keys = judged.query_codes.astype(np.int64) * max(len(judged.doc_ids), 1) + judged.doc_codes
+    order = np.argsort(keys, kind="stable")
+    same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    if len(same):
+        first = _pair(judged, int(order[same[0]]))
+        raise DataError(f"{len(same)} pair(s) judged twice, first {first}; {remedy}")
+
+
 # What a judge believes about relevance: a distribution over grades for every pair.
 
 
@@ -790,26 +849,13 @@ class LabelDistributions:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataError(
-                f"{bad.sum()} label distribution(s) do not sum to 1, first {self._pair(row)}: "
+                f"{bad.sum()} label distribution(s) do not sum to 1, first {_pair(self, row)}: "
                 f"{np.array2string(self.probs[row], precision=6)} sums to {totals[row]:.6g}; "
                 "divide each row by its sum, and leave out pairs the judge gave no answer for"
             )
         probs = np.maximum(self.probs, 0.0)
         object.__setattr__(self, "probs", probs / probs.sum(axis=1, keepdims=True))
-        key = self.query_codes.astype(np.int64) * max(len(self.doc_ids), 1) + self.doc_codes
-        order = np.argsort(key, kind="stable")
-        same = np.flatnonzero(key[order][1:] == key[order][:-1])
-        if len(same):
-            raise DataError(
-                f"{len(same)} pair(s) judged twice, first {self._pair(int(order[same[0]]))}; "
-                "average the distributions or keep one"
-            )
-
-    def _pair(self, row: int) -> str:
-        return (
-            f"query {self.query_ids[self.query_codes[row]]!r}, document "
-            f"{self.doc_ids[self.doc_codes[row]]!r}"
-        )
+        _require_once(self, "average the distributions or keep one")
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str, Sequence[float]]]) -> LabelDistributions:
@@ -846,9 +892,8 @@ class LabelDistributions:
         if len(qrels) and qrels.grades.max() >= n_grades:
             row = int(np.argmax(qrels.grades))
             raise DataError(
-                f"grade {qrels.grades[row]} of query "
-                f"{qrels.query_ids[qrels.query_codes[row]]!r}, document "
-                f"{qrels.doc_ids[qrels.doc_codes[row]]!r} is outside the scale 0 … {n_grades - 1}"
+                f"grade {qrels.grades[row]} of {_pair(qrels, row)} is outside the scale "
+                f"0 … {n_grades - 1}"
             )
         return cls(
             query_ids=qrels.query_ids,

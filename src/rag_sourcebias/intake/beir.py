@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query
+from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query, places_of
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.intake.belong import Ids, Kind, require_common
 from rag_sourcebias.intake.documents import (
@@ -115,8 +115,7 @@ def assemble_judged(
     counts = np.array([len(rows.get(d, ())) for d in judged.doc_ids], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
     flat = np.array([r for d in judged.doc_ids for r in rows.get(d, ())], dtype=np.int32)
-    code_of = {query_id: code for code, query_id in enumerate(query_ids)}
-    query_codes = np.array([code_of.get(q, -1) for q in judged.query_ids], dtype=np.int32)
+    query_codes = places_of(judged.query_ids, query_ids).astype(np.int32)
     known = query_codes[judged.query_codes] >= 0
     docs = judged.doc_codes[known]
     copies = counts[docs]

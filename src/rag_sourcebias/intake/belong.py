@@ -5,12 +5,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 
-from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.core.data import LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Code, Finding
 
@@ -212,33 +212,24 @@ def require_common(kind: Kind, ours: Ids, theirs: Ids) -> None:
             our_id=ours.ids[0],
             their_id=theirs.ids[0],
         )
-        raise DataError(str(finding))
-    names = (found.ours, found.theirs)
-    old, new = names if found.ours_differ else names[::-1]
-    finding = BelongCode.APART(
-        ours=ours.of,
-        theirs=theirs.of,
-        kind=kind,
-        difference=found.difference(),
-        old=old,
-        new=new,
-        place=ours.of if found.ours_differ else theirs.of,
-        n=found.n,
-        n_all=len(few),
-    )
+    else:
+        ids = [found.ours, found.theirs]
+        new, old = reversed(ids) if found.ours_differ else ids
+        finding = BelongCode.APART(
+            ours=ours.of,
+            theirs=theirs.of,
+            kind=kind,
+            difference=found.difference(),
+            old=old,
+            new=new,
+            place=(ours if found.ours_differ else theirs).of,
+            n=found.n,
+            n_all=len(few),
+        )
     raise DataError(str(finding))
 
 
-class Joined(Protocol):
-    """A run, judgments or labels: what is said of queries and documents."""
-
-    @property
-    def query_ids(self) -> Sequence[str]:
-        """Each query once."""
-
-    @property
-    def doc_ids(self) -> Sequence[str]:
-        """Each document once."""
+Joined = Run | Qrels | LabelDistributions
 
 
 def require_meeting(of: str, ours: Joined, whose: str, theirs: Joined) -> None:

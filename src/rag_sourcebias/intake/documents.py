@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from types import NoneType
@@ -13,12 +13,12 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Origin, Query, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Origin, Query, TagTable, Vocabulary
 from rag_sourcebias.core.errors import DataError, is_source, require_name, require_one_of
 from rag_sourcebias.core.tags import METADATA_KEYS, TAG_FIELDS
 from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.intake.files import read_lines
-from rag_sourcebias.intake.objects import name_of, rows_by_id
+from rag_sourcebias.intake.objects import is_column, name_of, plain_cells
 from rag_sourcebias.intake.tables import (
     Table,
     find_column,
@@ -28,6 +28,7 @@ from rag_sourcebias.intake.tables import (
     read_table,
     require_once,
     table_name,
+    table_of,
 )
 
 _logger = logging.getLogger("rag_sourcebias.intake")
@@ -73,12 +74,12 @@ def read_tags(
         needed = ("document", "source")
         options = {"source": "--group (in a terminal)"}
         found = find_columns(names, asked, path=name, needed=needed, options=options)
-        others = (own for own in ("pair_id", "origin", "confidence") if own in names)
-        return found | {own: own for own in others if own != found["source"]}
+        others = {"pair_id", "origin", "confidence"}.intersection(names) - {found["source"]}
+        return found | {own: own for own in others}
 
     name = table_name(tags)
-    table = read_table(rows_by_id(tags, "doc_id", "source"), choose)
-    ids = _ids(table, "document")
+    table = read_table(_rows_by_id(tags, "doc_id", "source"), choose)
+    ids = _ids(table, "document", keys=tags)
     cells = {role: table.columns[str(column)] for role, column in table.roles.items() if column}
     return TagTable.from_columns(ids, **_tag_columns(table, cells))
 
@@ -102,16 +103,47 @@ def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a use
         return find_columns(names, roles, path=name, needed=tuple(roles))
 
     name = table_name(groups)
-    table = read_table(rows_by_id(groups, "doc_id", "group"), choose)
+    table = read_table(_rows_by_id(groups, "doc_id", "group"), choose)
     cells = table.columns[str(table.roles["group"])]
     pairs = zip(_ids(table, "document"), _labels(table, cells, "group"), strict=True)
     return {doc_id: group for doc_id, group in pairs if group is not None}
 
 
-def _ids(table: Table, role: str) -> list[str]:
+def _rows_by_id(value: Any, key: str, cell: str) -> Any:  # noqa: ANN401 - whatever a user has
+    """Return what a dictionary holds by id as a table; anything else as it is.
+
+    Parameters
+    ----------
+    value : ``{id: text}``, ``{id: row}``, ``{id: document of a framework}``, or anything
+    key, cell : str
+        Names of the columns of ids, and of what is no row.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    held = list(value.values())
+    if set(map(type, held)) <= {str, NoneType}:
+        columns = {key: plain_cells(list(value), "data"), cell: held}
+        return table_of(columns, "data", tuple)
+    if any(map(is_column, held)):
+        return value
+    return [{**_row(one, cell), key: name} for name, one in value.items()]
+
+
+def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, DocTags):
+        return asdict(value)
+    text = getattr(value, "page_content", None) or getattr(value, "text", value)
+    return {cell: text, "metadata": getattr(value, "metadata", None)}
+
+
+def _ids(table: Table, role: str, *, keys: Any = None) -> Vocabulary:  # noqa: ANN401
+    """Return the ids of a table, each of which occurs once, as the keys of a dictionary do."""
     ids = names_of(table, str(table.roles[role]), role="id")
-    require_once(table, ids, role, f"keep one row for each {role}")
-    return ids
+    if not isinstance(keys, dict) or ids != list(keys):
+        require_once(table, ids, role, f"keep one row for each {role}")
+    return Vocabulary(ids)
 
 
 def _tag_columns(table: Table, cells: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
@@ -123,7 +155,8 @@ def _tag_columns(table: Table, cells: Mapping[str, list[Any]]) -> dict[str, list
     for name in set(origin) - {None, *get_args(Origin)}:
         require_one_of(f"{table.where(origin.index(name))}: origin", name, get_args(Origin))
     if not any(origin):
-        origin = [name and "declared" for name in source]
+        declared = {name: name and "declared" for name in set(source)}
+        origin = list(map(declared.__getitem__, source))
     confidence = _confidences(table, cells["confidence"]) if "confidence" in cells else missing
     return {
         "sources": source,
@@ -147,7 +180,7 @@ def _labels(table: Table, cells: list[Any], role: str) -> list[str | None]:
     for cell, name in label_of.items():
         if name is not None and role != "pair_id" and not name.isprintable():
             require_name(name, role, table.where(cells.index(cell)))
-    return [label_of[cell] for cell in cells]
+    return list(map(label_of.__getitem__, cells))
 
 
 def _is_name(cell: object) -> bool:
@@ -186,7 +219,7 @@ class Documents:
     ----------
     where : str
         What the table is called.
-    names : list of str
+    names : vocabulary
         Ids as the table has them.
     titles, bodies : list of str
         A title is empty where there is none.
@@ -201,7 +234,7 @@ class Documents:
     """
 
     where: str
-    names: list[str]
+    names: Vocabulary
     titles: list[str]
     bodies: list[str]
     tags: dict[str, list[Any]]
@@ -210,9 +243,11 @@ class Documents:
     strange: list[str]
 
     @property
-    def ids(self) -> list[str]:
+    def ids(self) -> Sequence[str]:
         """Ids that tell versions of a document apart."""
-        return self.names if self.source is None else [f"{i}@{self.source}" for i in self.names]
+        return (
+            list(self.names) if self.source is None else [f"{i}@{self.source}" for i in self.names]
+        )
 
     def rows(self) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
         """Give the name, title, text and metadata of each document."""
@@ -272,7 +307,7 @@ def read_documents(
         If no column is recognised as id or text, an id is empty or occurs twice, or a text is none.
     """
     path = table_name(documents)
-    rows = rows_by_id(_without_header(documents, "document"), "doc_id", "text")
+    rows = _rows_by_id(_without_header(documents, "document"), "doc_id", "text")
     table = read_table(rows, partial(document_columns, path=path, whole=whole))
     return documents_in(table, source=source, any_source=any_source)
 
@@ -301,7 +336,7 @@ def documents_in(table: Table, *, source: str | None = None, any_source: bool = 
     ]
     told, strange = _told(rest, held, any_source=any_source)
     if source is not None:
-        told |= {"source": [source] * len(ids), "pair_id": ids}
+        told |= {"source": [source] * len(ids), "pair_id": list(ids)}
         strange = []
     metadata: list[Mapping[str, Any]] = [
         {name: cell for name, cell in zip(rest, row, strict=True) if cell is not None} | more
@@ -433,7 +468,7 @@ def read_queries(queries: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever 
         return find_columns(names, asked, path=name, needed=sorted(asked), options={})
 
     name = table_name(queries)
-    rows = rows_by_id(_without_header(queries, "query"), "query_id", "text")
+    rows = _rows_by_id(_without_header(queries, "query"), "query_id", "text")
     table = read_table(rows, choose)
     pairs = zip(_ids(table, "query"), _texts(table, "query_text"), strict=True)
     return tuple(Query(query_id=query_id, text=text.strip()) for query_id, text in pairs)

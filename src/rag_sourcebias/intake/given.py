@@ -112,11 +112,9 @@ def data_of(
 def _named(value: str | os.PathLike[str], split: str, grade_scale: float) -> Dataset:
     if is_path(value) and Path(value).is_dir():
         return read_beir(value, split=split, grade_scale=grade_scale)
-    if isinstance(value, str) and value == "sample":
-        return load_sample()
     known = [entry.name for entry in list_datasets()]
-    if isinstance(value, str) and value in known:
-        return load_sample(value)
+    if value in ("sample", *known):
+        return load_sample(known[0] if value == "sample" else str(value))
     what = "is a file" if is_path(value) and Path(value).is_file() else "is no folder"
     raise DataError(
         f"data {str(value)!r} {what} and no data set of that name is known; expected a BEIR folder "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 
 # Frames of any library.
@@ -76,7 +75,7 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
         raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
     if len({len(column) for column in columns.values()}) > 1:
         raise DataError(f"{what}: columns differ in length")
-    return {name: _or_none(cells, f"{what}: column {name!r}") for name, cells in columns.items()}
+    return {name: plain_cells(cells, f"{what}: column {name!r}") for name, cells in columns.items()}
 
 
 def _is_dataset(value: object) -> bool:
@@ -135,39 +134,12 @@ def _cells(column: Any) -> list[Any]:  # noqa: ANN401 - a column of any library
     return column.tolist() if isinstance(column, np.ndarray) else list(column)
 
 
-def rows_by_id(value: Any, key: str, cell: str) -> Any:  # noqa: ANN401 - whatever a user has
-    """Return what a dictionary holds by id as a table; anything else as it is.
-
-    Parameters
-    ----------
-    value : ``{id: text}``, ``{id: row}``, ``{id: document of a framework}``, or anything
-    key, cell : str
-        Names of the columns of ids, and of what is no row.
-    """
-    if not isinstance(value, Mapping):
-        return value
-    if {*map(type, value.values())} <= {str, type(None)}:
-        return {key: list(value), cell: list(value.values())}
-    if any(map(is_column, value.values())):
-        return value
-    return [{**_row(one, cell), key: name} for name, one in value.items()]
-
-
-def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
-    if isinstance(value, Mapping):
-        return value
-    if isinstance(value, DocTags):
-        return asdict(value)
-    text = getattr(value, "page_content", None) or getattr(value, "text", value)
-    return {cell: text, "metadata": getattr(value, "metadata", None)}
-
-
-def _or_none(cells: list[Any], where: str) -> list[Any]:
-    """Return cells with None where one is NaN or says that it is missing."""
+def plain_cells(cells: list[Any], where: str) -> list[Any]:
+    """Return cells as JSON would hold them, None where one is NaN or says that it is missing."""
     kinds = {*map(type, cells)}
-    if kinds <= {str, type(None)}:
+    if kinds <= {str, NoneType}:
         return cells
-    if kinds <= {str, int, float, bool, type(None)}:
+    if kinds <= {str, int, float, bool, NoneType}:
         return [None if cell != cell else cell for cell in cells]  # noqa: PLR0124 - NaN
     try:
         repr([cell for cell in cells if isinstance(cell, list | dict)])
@@ -175,7 +147,14 @@ def _or_none(cells: list[Any], where: str) -> list[Any]:
         raise DataError(
             f"{where} holds lists in lists, too deep to be read; expected numbers or texts"
         ) from error
-    return [None if _is_missing(cell) else cell for cell in cells]
+    return [None if _is_missing(cell) else _plain(cell) for cell in cells]
+
+
+def _plain(cell: Any) -> Any:  # noqa: ANN401 - of any table
+    if isinstance(cell, np.generic | np.ndarray):
+        return cell.tolist()
+    # else a date, a Decimal, a category
+    return cell if isinstance(cell, bool | int | float | str | list | dict) else str(cell)
 
 
 def _is_missing(cell: Any) -> bool:  # noqa: ANN401

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -248,13 +249,12 @@ def read_systems(paths: Sequence[PathLike], *, names: Sequence[str] = ()) -> lis
         replace(run, name=_stem(path)) if times[run.name] > 1 and not names else run
         for path, run in runs
     ]
-    times = Counter(run.name for run in told_apart)
-    again = next((name for name, n in times.items() if n > 1), None)
-    if again is not None:
-        raise DataError(
-            f"{times[again]} runs are called {again!r}, in their files and by the files' names; "
-            "name each with names= (--name)"
-        )
+    for name, n in Counter(run.name for run in told_apart).items():
+        if n > 1:
+            raise DataError(
+                f"{n} runs are called {name!r}, in their files and by the files' names; name each "
+                "with names= (--name)"
+            )
     return told_apart
 
 
@@ -471,7 +471,12 @@ def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> lis
             "{query: [documents]}, {query: [(document, score)]}, or rows with query_id, doc_id and "
             "score"
         )
-    if all(map(_is_ranking, value.values())) or not all(map(is_results, value.values())):
+    rows = value.values()
+    if _are_scored(rows):
+        parts = [(row, row.values()) for row in rows]
+        scored = entries_of(where, list(value), parts, ordered=False)
+        return scored.runs(name, otherwise=otherwise)
+    if all(map(_is_ranking, rows)) or not all(map(is_results, rows)):
         return _of_lists(value, where).runs(name, otherwise=otherwise)
     return [
         run
@@ -562,11 +567,17 @@ def _of_lists(lists: Mapping[Any, Any], where: str) -> Entries:
     return entries_of(where, list(lists), parts, ordered=ordered)
 
 
-def _is_scored(row: object) -> bool:
-    """Whether a ranking is ``{document: score}``, in which the order is no evidence."""
+def _are_scored(rows: Collection[Any]) -> bool:
+    """Whether rankings are ``{document: score}``, in which the order is no evidence."""
+    if not all(issubclass(kind, Mapping) for kind in set(map(type, rows))):
+        return False
     # a line for each score takes as long as all the rest
-    kinds = set(map(type, row.values())) if isinstance(row, Mapping) else {str}
+    kinds = set(map(type, chain.from_iterable(map(methodcaller("values"), rows))))
     return all(issubclass(kind, int | float | np.number) for kind in kinds)
+
+
+def _is_scored(row: object) -> bool:
+    return _are_scored([row])
 
 
 def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | None]:  # noqa: ANN401

@@ -88,19 +88,15 @@ def load_sample(name: str = "crowdrag-rewrites", *, split: str | None = None) ->
     )
 
 
+def _versions(name: str, query: str, texts: Mapping[str, str]) -> Iterator[_Row]:
+    for source, text in texts.items():
+        tags = DocTags(source=source, pair_id=name, origin="declared")
+        yield f"{name}@{source}", text, tags, name, query
+
+
 def _rewrite_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
-    query_id = record["query_id"]
-    for source, text in (
-        ("human", record["human"]),
-        ("llm:claude", record["doc_styles"]["0"]),
-    ):
-        yield (
-            f"{query_id}@{source}",
-            text,
-            DocTags(source=source, pair_id=query_id, origin="declared"),
-            query_id,
-            record["query"],
-        )
+    texts = {"human": record["human"], "llm:claude": record["doc_styles"]["0"]}
+    return _versions(record["query_id"], record["query"], texts)
 
 
 def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
@@ -118,14 +114,8 @@ def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _essay_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
-    for source, key in (("human", "human"), ("llm:chatgpt", "chatgpt")):
-        yield (
-            f"{record['id']}@{source}",
-            record[key],
-            DocTags(source=source, pair_id=record["id"], origin="declared"),
-            record["id"],
-            record["query"],
-        )
+    texts = {"human": record["human"], "llm:chatgpt": record["chatgpt"]}
+    return _versions(record["id"], record["query"], texts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -361,7 +361,7 @@ def table_of(
     unit: Literal["", " row ", " record "] = " row ",
     lines: Sequence[int] | None = None,
 ) -> Table:
-    """Return some columns in memory as a table, their cells as JSON would hold them."""
+    """Return some columns in memory as a table."""
     if lines is None:
         lines = range(1, max(map(len, columns.values()), default=0) + 1)
     chosen, roles = _chosen(tuple(columns), choose)
@@ -369,24 +369,10 @@ def table_of(
         path=name,
         names=tuple(columns),
         lines=lines,
-        columns={column: _plain_cells(columns[column]) for column in chosen},
+        columns={column: columns[column] for column in chosen},
         unit=unit,
         roles=roles,
     )
-
-
-def _plain_cells(cells: list[Any]) -> list[Any]:
-    if {*map(type, cells)} <= {str, int, float, bool, dict, list, type(None)}:
-        return cells
-    return list(map(_plain_cell, cells))
-
-
-def _plain_cell(cell: Any) -> Any:  # noqa: ANN401 - of any table
-    if isinstance(cell, np.generic | np.ndarray):
-        cell = cell.tolist()
-    if cell is None or isinstance(cell, bool | int | float | str | list | dict):
-        return cell
-    return str(cell)  # a date, a Decimal, a category
 
 
 _Records = Iterator[tuple[int, list[str]]]
@@ -690,8 +676,10 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
         Naming file and line of an empty cell or one that is no name.
     """
     cells = table.columns[column]
-    texts = cells if {*map(type, cells)} <= {str} else map(_name, cells)
-    names = list(map(str.strip, texts))
+    try:
+        names = list(map(str.strip, cells))
+    except TypeError:  # not all of them are texts
+        names = list(map(str.strip, map(_name, cells)))
     if "" in names:
         row = names.index("")
         raise DataError(
@@ -989,11 +977,8 @@ def find_ids(
     single = find_column(names, "id", path=path, taken=taken)
     if single is not None:
         return (single,)
-    pair = tuple(
-        found
-        for role in ("query_id", "doc_id")
-        if (found := find_column(names, role, given=None, path=path)) is not None
-    )
+    both = (find_column(names, role, path=path) for role in ("query_id", "doc_id"))
+    pair = tuple(column for column in both if column is not None)
     ids = () if len(pair) == 1 and pair[0] in taken else pair
     if needed and not ids:
         raise DataError(

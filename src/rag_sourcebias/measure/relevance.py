@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product, repeat
+from itertools import product
 from typing import Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, Run, TagTable, in_arrow
+from rag_sourcebias.core.data import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Qrels,
+    Run,
+    TagTable,
+    places_of,
+)
 from rag_sourcebias.core.errors import DataError, MissingTagsError, SettingError, require_one_of
 
 # Join a run with qrels once; every measure is then a sum over the relevant entries.
@@ -116,20 +124,6 @@ def _place(query: IntArray, doc: IntArray, n_docs: int, wanted: IntArray) -> Int
     key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
     place = np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)
     return np.where(wanted[place] == key, place, -1)
-
-
-def places_of(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
-    """Return the place of each name in the vocabulary, -1 where it is not there."""
-    if names == vocabulary:
-        return np.arange(len(names), dtype=np.int64)
-    texts = in_arrow(names, vocabulary)
-    if texts is not None:
-        from pyarrow import compute
-
-        places: IntArray = compute.index_in(*texts).fill_null(-1).to_numpy()
-        return places.astype(np.int64)
-    get = dict(zip(vocabulary, range(len(vocabulary)), strict=True)).get
-    return np.fromiter(map(get, names, repeat(-1)), dtype=np.int64, count=len(names))
 
 
 # What was looked up last among the documents of judgments, by which two measures go.

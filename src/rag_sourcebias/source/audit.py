@@ -25,6 +25,7 @@ from rag_sourcebias.core.data import (
     Query,
     Run,
     TagTable,
+    places_of,
 )
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
@@ -75,7 +76,6 @@ from rag_sourcebias.measure.relevance import (
     chance_scores,
     exposures,
     filled,
-    places_of,
     rank_span,
     says_what_is_not_relevant,
     score_run,

@@ -80,9 +80,13 @@ def test_a_run_is_joined_with_the_same_judgments_once():
 
 @pytest.mark.parametrize("half", ["", "\ud800"])
 def test_many_names_are_placed_as_few_are(monkeypatch, half):
-    names, vocabulary = ("b", f"ä{half}", "", "c"), (f"ä{half}", "c", "d")
-    few = relevance.places_of(names, vocabulary)
+    names, vocabulary = (("b", f"ä{half}", "", "c"), (f"ä{half}", "c", "d"))
+    few, more = map(data.Vocabulary, (vocabulary, names))
+    one_by_one = data.places_of(names, vocabulary)
+    assert data.places_of(more, few).tolist() == one_by_one.tolist() == [-1, 0, -1, 1]
     monkeypatch.setattr(data, "MANY_IDS", 0)
     assert data.coded([*names, "b"])[1].tolist() == [0, 1, 2, 3, 0]
     assert data.coded([*names, "b"])[0] == data.coded(names)[0] == names
-    assert relevance.places_of(names, vocabulary).tolist() == few.tolist() == [-1, 0, -1, 1]
+    assert data.places_of(data.Vocabulary(names), few).tolist() == [-1, 0, -1, 1]
+    assert data.places_of(few, more).tolist() == data.places_of(vocabulary, names).tolist()
+    assert data.places_of(few, more).tolist() == [1, 3, -1]
