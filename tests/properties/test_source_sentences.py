@@ -232,6 +232,22 @@ def about_a_doubted_verdict(finding: Finding, tables: Tables) -> bool:
     )  # fmt: skip
 
 
+def about_a_short_doubt(finding: Finding, tables: Tables) -> bool:
+    """The source that some row favours, and all that points the other way than that row."""
+    told, own = finding.numbers["contrary"], settings(tables)["baseline source"]
+    for row in deployed(tables):
+        names = contrary_of(row, tables)
+        source = own if row["verdict"] == "favours_baseline" else row["other"]
+        if (
+            names
+            and short(source, tables) == finding.numbers["source"]
+            and all(name in told for name in names)
+            and len(", ".join(names)) == len(told)
+        ):
+            return True
+    return False
+
+
 def about_how_many_are_doubted(finding: Finding, tables: Tables) -> bool:
     rows = deployed(tables)
     n = sum(bool(contrary_of(row, tables)) for row in rows)
@@ -440,6 +456,7 @@ RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
         ),
         about_a_doubted_verdict,
     ),
+    SourceCode.FAVOURED_TEXT_BUT: about_a_short_doubt,
     SourceCode.CONTRARY: about_how_many_are_doubted,
     SourceCode.SHOWN: about_what_is_shown,
     SourceCode.REACH: about_the_first_axis,

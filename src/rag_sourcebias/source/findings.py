@@ -734,6 +734,7 @@ class SourceCode(Code, home="source"):
         "{n_tests:test|tests}."
     )
     FAVOURED_TEXT = "favours {source} text"
+    FAVOURED_TEXT_BUT = "favours {source} text, but the other way: {contrary}"
     FAVOURED = "favours {source}"
     FIGURE = "centred Δ of {measure}"
     AGAINST = "against {other}"
@@ -1360,9 +1361,8 @@ def _count(report: SkewResults, comparison: Comparison) -> Finding:
 def plain_verdict(report: SkewResults, comparison: Comparison) -> Finding:
     """Return a verdict without a measure, a test or an interval."""
     names, verdict = names_of(report), comparison.verdict
-    code = SourceCode[f"PLAIN_{verdict.code.name}"]
-    if comparison.contrary:
-        code = SourceCode[f"PLAIN_{verdict.code.name}_BUT"]
+    but = "_BUT" if comparison.contrary else ""
+    code = SourceCode[f"PLAIN_{verdict.code.name}{but}"]
     if verdict.holes:
         code = SourceCode.PLAIN_HOLES
     elif verdict.code is SkewCode.CANNOT_TELL and verdict.n_needed is not None:
@@ -1398,24 +1398,25 @@ def doubts(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding
         yield SourceCode.CONTENT()
 
 
-def shown_first(report: SkewResults, comparison: Comparison) -> Finding | None:
-    """Return the shares of both sources on the ranks that a reader sees, and in the corpus."""
-    names, system, verdict = names_of(report), comparison.system, comparison.verdict
-    baseline, other = shown_of(system, verdict.baseline), shown_of(system, verdict.other)
-    if baseline is None or other is None:
-        return None
-    return SourceCode.SHOWN(
-        system=system.name,
-        cutoff=baseline.browsing.removeprefix("top-"),
-        baseline=names[verdict.baseline],
-        other=names[verdict.other],
-        shown=baseline.share,
-        shown_other=other.share,
-        held=baseline.corpus_share,
-        held_other=other.corpus_share,
-        difference=baseline.difference,
-        difference_other=other.difference,
-    )
+def shown_first(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding]:
+    """Yield the shares of both sources on the ranks that a reader sees, and in the corpus."""
+    names = names_of(report)
+    for system, verdict in ((comparison.system, comparison.verdict) for comparison in found):
+        baseline, other = shown_of(system, verdict.baseline), shown_of(system, verdict.other)
+        if baseline is None or other is None:
+            continue
+        yield SourceCode.SHOWN(
+            system=system.name,
+            cutoff=baseline.browsing.removeprefix("top-"),
+            baseline=names[verdict.baseline],
+            other=names[verdict.other],
+            shown=baseline.share,
+            shown_other=other.share,
+            held=baseline.corpus_share,
+            held_other=other.corpus_share,
+            difference=baseline.difference,
+            difference_other=other.difference,
+        )
 
 
 def _least_judged(report: SkewResults, found: Sequence[Comparison]) -> Iterator[Finding]:
@@ -1492,10 +1493,10 @@ def _searched(report: SkewResults) -> Finding:
     said = {finding.code for finding in report.findings}
     if len(others_of(report)) == 1 or SourceCode.ONE_INDEX in said:
         return SourceCode.SEARCHED_TOGETHER()
-    code = SourceCode.SEARCHED_ALONE
+    baseline, _ = sides_of(report)
     if SourceCode.RESTRICTED in said:
-        code = SourceCode.SEARCHED_RESTRICTED
-    return code(baseline=sides_of(report)[0])
+        return SourceCode.SEARCHED_RESTRICTED(baseline=baseline)
+    return SourceCode.SEARCHED_ALONE(baseline=baseline)
 
 
 def questions(report: SkewResults) -> tuple[tuple[str, Finding], ...]:

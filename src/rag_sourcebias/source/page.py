@@ -38,7 +38,6 @@ from rag_sourcebias.source.findings import (
     Comparison,
     SkewCell,
     SkewResults,
-    SkewVerdict,
     SourceCode,
     SystemSkew,
     answer,
@@ -83,10 +82,7 @@ class _Row(NamedTuple):
 
 def _frame(rows: Iterable[object], n_heads: int, columns: Mapping[str, _Column]) -> Frame:
     every = list(rows)
-    values = {}
-    for name, column in columns.items():
-        value_of = attrgetter(column.path)
-        values[name] = [value_of(row) for row in every]
+    values = {name: list(map(attrgetter(column.path), every)) for name, column in columns.items()}
     if len(set(values.get("against", ()))) == 1:
         n_heads -= 1
         del values["against"]
@@ -164,7 +160,7 @@ def _delta(report: SkewResults) -> Frame:
         "n_queries": _Column("found.n_queries", "queries"),
         "n_needed": _Column("found.n_needed", "needed"),
     }
-    return _frame(_rows(report, "cells"), 2, columns)
+    return _frame(_rows(report, "cells"), 4, columns)
 
 
 def _settings_strip(report: SkewResults) -> Frame:
@@ -293,7 +289,7 @@ def _cases(report: SkewResults) -> Frame:
         "document_baseline": _Column("found.first.doc_id", f"document, {baseline}"),
         "document_other": _Column("found.second.doc_id", f"document, {other}"),
     }
-    return _frame(_rows(report, "evidence"), 2, columns)
+    return _frame(_rows(report, "evidence"), 3, columns)
 
 
 def _text_statistics(report: SkewResults) -> Frame:
@@ -524,9 +520,16 @@ def _first(report: SkewResults, found: tuple[Comparison, ...]) -> d.First:
     if not found:
         return d.First(answer="No two sources were compared.")
     alone = len(found) == 1
-    rows, (baseline, other) = found[:_MAX_ROWS], sides_of(report)
+    rows = found[:_MAX_ROWS]
+    baseline, other = sides_of(report)
     reach = _reach([comparison.verdict.figure for comparison in rows])
-    sides = [SourceCode.HIGHER(source=shorten(side, _BESIDE_AN_AXIS)) for side in (other, baseline)]
+    left, right = (
+        (
+            SourceCode.REACH(reach=end),
+            SourceCode.HIGHER(source=shorten(side, _BESIDE_AN_AXIS)),
+        )
+        for end, side in ((-reach, other), (reach, baseline))
+    )
     first = d.First(
         answer=answer(report, found),
         doubts=tuple(doubts(report, found)),
@@ -534,19 +537,15 @@ def _first(report: SkewResults, found: tuple[Comparison, ...]) -> d.First:
             baseline=baseline, other=other, level=report.config.confidence_level
         ),
         rows=tuple(_first_row(report, one, reach, alone=alone) for one in rows),
-        scale=(
-            (SourceCode.REACH(reach=-reach), sides[0]),
-            ("0",),
-            (SourceCode.REACH(reach=reach), sides[1]),
-        ),
-        shown=tuple(filter(None, (shown_first(report, one) for one in rows))),
+        scale=(left, ("0",), right),
+        shown=tuple(shown_first(report, rows)),
         next=next_step(report, found),
     )
     if not alone:
         hidden = len(found) - len(rows)
         more = (SourceCode.MORE_BELOW(n=hidden),) if hidden else ()
         return replace(first, shown=first.shown + more)
-    standing = _STANDINGS[found[0].verdict.code]
+    standing = _STANDINGS.get(found[0].verdict.code, "")
     return replace(first, verdict=plain_verdict(report, found[0]), standing=standing)
 
 
@@ -554,8 +553,6 @@ _STANDINGS: Mapping[SkewCode, d.Standing] = {
     SkewCode.FAVOURS_BASELINE: "baseline",
     SkewCode.FAVOURS_OTHER: "other",
     SkewCode.ALIKE: "even",
-    SkewCode.CANNOT_TELL: "",
-    SkewCode.REFUSED: "",
 }
 
 
@@ -573,13 +570,16 @@ def _first_row(
     subject: d.Words = d.Name(system)
     if len(others_of(report)) > 1:
         subject = SourceCode.SUBJECT(system=system, other=names[verdict.other])
-    return replace(row, name=subject, note=_short(names, verdict))
+    return replace(row, name=subject, note=_short(names, comparison))
 
 
-def _short(names: Mapping[str, str], verdict: SkewVerdict) -> d.Words:
+def _short(names: Mapping[str, str], comparison: Comparison) -> d.Words:
     """Return a verdict in a few words."""
+    verdict = comparison.verdict
+    contrary = ", ".join(comparison.contrary)
     if verdict.favoured:
-        return SourceCode.FAVOURED_TEXT(source=names[verdict.favoured])
+        code = SourceCode.FAVOURED_TEXT_BUT if contrary else SourceCode.FAVOURED_TEXT
+        return code(source=names[verdict.favoured], contrary=contrary)
     if verdict.holes:
         return "cannot tell: judgments have holes"
     if verdict.code is SkewCode.CANNOT_TELL and verdict.n_needed is not None:
@@ -656,7 +656,7 @@ def _card(report: SkewResults, comparison: Comparison, reach: float) -> d.Card:
     return d.Card(
         name=system.name,
         standing=_LOOKS.get(verdict.code, "none"),
-        short=_short(names, verdict),
+        short=_short(names, comparison),
         texts=tuple(verdict_sentences(report, comparison)),
         rows=tuple(rows),
         tags=tags,
@@ -747,14 +747,11 @@ def _cases_section(report: SkewResults, found: tuple[Comparison, ...]) -> d.Sect
     more: tuple[d.Block, ...] = folds or (
         d.Say(text="No texts were kept: ids stand for them.", aside=True),
     )
-    slopes = tuple(
-        _slopes(report, comparison) for comparison in found if comparison.system.evidence
-    )
     return _tabled(
         report,
         "cases",
         d.Say(text=SourceCode.SLOPES(baseline=baseline, other=other), aside=True),
-        d.Pictures(items=slopes),
+        d.Pictures(items=tuple(_slopes(report, one) for one in found if one.system.evidence)),
         *more,
         lead=SourceCode.CASES(baseline=baseline),
     )
