@@ -35,7 +35,7 @@ NODES = {
     "monitor": 31588,
     "neural": 11374,
     "observe": 7849,
-    "pairs": 21488,
+    "pairs": 21550,
     "report": 12210,
     "retrieval": 9350,
     "source": 25207,

@@ -26,6 +26,7 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.infer.equivalence import EquivalenceTest, equivalence_test
 from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
+from rag_sourcebias.intake.belong import cause
 from rag_sourcebias.measure.relevance import score_run
 from rag_sourcebias.measure.texts import require_sources, summarise_dataset
 from rag_sourcebias.pairs.checks import check_pairs
@@ -435,10 +436,18 @@ def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> di
     chosen = others if sources is None else list(dict.fromkeys(sources))
     rows = {source: pair_rows(tags, baseline, source) for source in chosen}
     if not any(len(found.baseline) for found in rows.values()):
-        alone = (rows[chosen[0]].baseline_alone, *(found.other_alone for found in rows.values()))
+        alone = [rows[chosen[0]].baseline_alone, *(found.other_alone for found in rows.values())]
+        ours, theirs = (
+            [tags.pair_ids[code] for code in tags.pair_codes[some] if code >= 0]
+            for some in alone[:2]
+        )
+        found = cause(ours, theirs)
+        said = f"the first documents are {[tags.doc_ids[some[0]] for some in alone]}"
+        if found is not None:
+            said = f"ids differ in {found.difference()}, as {found.ours!r} and {found.theirs!r} do"
         raise DataError(
             f"no document of {baseline!r} has a counterpart in {', '.join(map(repr, chosen))}: "
             "versions of a document need the same _id in corpus/<source>.jsonl, or the same "
-            f"pair_id; the first documents are {[tags.doc_ids[some[0]] for some in alone]}"
+            f"pair_id; {said}"
         )
     return rows

@@ -203,6 +203,15 @@ def test_what_is_not_there_is_refused(arguments, message) -> None:
         check_paired_corpus(paired_dataset(), **arguments)
 
 
+def test_ids_of_versions_that_do_not_meet_are_refused_with_the_cause() -> None:
+    def zeros(_: str, tags: DocTags) -> DocTags:
+        number = int("".join(filter(str.isdigit, str(tags.pair_id))))
+        return dataclasses.replace(tags, pair_id=f"{number:0{2 + (tags.source == 'human')}d}")
+
+    with pytest.raises(DataError, match=r"ids differ in leading zeros, as '\d{3}' and '\d{2}' do"):
+        check_paired_corpus(retagged(paired_dataset(), zeros))
+
+
 def test_a_corpus_without_pairs_or_tags_is_refused() -> None:
     alone = retagged(paired_dataset(), lambda _d, t: dataclasses.replace(t, pair_id=None))
     with pytest.raises(DataError, match=r"no document of 'human' has a counterpart .*d0@human"):
