@@ -55,6 +55,17 @@ _JUDGE = {
 EVERYTHING = "everything"
 #: Commands as they are said today, by what they were called when numbers were stored.
 RENAMED = {
+    **{
+        f"audit-source: audit source {words} --report REPORT": (
+            f"audit-source: audit source {words} --copies no --report REPORT"
+        )
+        for words in (
+            "--dataset outfox-essays --retriever bm25",
+            "DATA/nq-utd --retriever bm25",
+            "DATA/nfcorpus --split dev --retriever bm25 --interval bootstrap --measure "
+            "NDCG,MAP,MRR,P,Recall --cutoffs 5,10 --correction bh --ties trec",
+        )
+    },
     "judge: judge audit audited.csv --output anchors.json --json JSON": (
         "judge: judge audit audited.csv --json JSON"
     ),
@@ -136,13 +147,20 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_SOURCE, *_RUN, "--report", "REPORT"),
         (*_SOURCE, "--sample", "--retriever", "bm25", "--report", "REPORT"),
         (*_SOURCE, "--sample", "--retriever", f"dense:{ENCODER}", "--report", "REPORT"),
-        (*_SOURCE, "--dataset", "outfox-essays", "--retriever", "bm25", "--report", "REPORT"),
+        (
+            *(*_SOURCE, "--dataset", "outfox-essays", "--retriever", "bm25"),
+            *("--copies", "no", "--report", "REPORT"),
+        ),
         (*_SOURCE, f"{DATA}/nq-utd", "--engine", "local", "--report", "REPORT"),
-        (*_SOURCE, f"{DATA}/nq-utd", "--retriever", "bm25", "--report", "REPORT"),
+        (
+            *(*_SOURCE, f"{DATA}/nq-utd", "--retriever", "bm25"),
+            *("--copies", "no", "--report", "REPORT"),
+        ),
         (
             *(*_SOURCE, f"{DATA}/nfcorpus", "--split", "dev", "--retriever", "bm25"),
             *("--interval", "bootstrap", "--measure", "NDCG,MAP,MRR,P,Recall"),
-            *("--cutoffs", "5,10", "--correction", "bh", "--ties", "trec", "--report", "REPORT"),
+            *("--cutoffs", "5,10", "--correction", "bh", "--ties", "trec"),
+            *("--copies", "no", "--report", "REPORT"),
         ),
     ),
     "audit-style": (

@@ -112,6 +112,7 @@ def audited(data: str, split: str, system: str, depth: int, shuffled: bool) -> S
         config=AuditConfig(),
         depth=depth,
         length_matched=False,
+        copies="no",  # papers count each document
     )
 
 

@@ -13,6 +13,7 @@ from evidence import grid
 RESULTS = Path(__file__).parents[1] / "results"
 PARTS = {
     "source": "Rankings: does it favour a source?",
+    "copies": "Copies of one source: is it taken for a skew?",
     "change": "Before and after: did the skew change?",
     "style": "Styles: does it favour some?",
     "answers": "Correctness scores: what do they reward?",
@@ -67,6 +68,7 @@ def written() -> str:
             *about(rows),
             summary(rows),
             *pooled(rows),
+            *one_by_one(rows),
             *(f"Missed: {label(row)}, n = {row['n']}: {row['rate']:.3f}." for row in missed),
         ]
     return "\n\n".join(parts) + "\n"
@@ -106,6 +108,21 @@ def pooled(rows: list[dict[str, Any]]) -> list[str]:
         f"of style alone that it tells right from wrong in up to {max(misled):.3f} of draws. "
         "With 60 questions the unfairness is refused in most draws: too few are answered correctly "
         "by all systems."
+    ]
+
+
+def one_by_one(rows: list[dict[str, Any]]) -> list[str]:
+    """Say how often copies that are counted one by one make a blind ranker look biased."""
+    worst: dict[int, float] = {}
+    for row in rows:
+        if row.get("of", "").endswith("one by one"):
+            worst[row["n"]] = max(row["rate"], worst.get(row["n"], 0.0))
+    if not worst:
+        return []
+    rates = ", ".join(f"{rate:.3f} (n = {n})" for n, rate in worst.items())
+    return [
+        "Counted one by one the copies make this ranker, which knows no source, one that favours a "
+        f"source in up to {rates} of draws."
     ]
 
 

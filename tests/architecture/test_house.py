@@ -31,7 +31,7 @@ NODES = {
     "intake": 23878,
     "judged": 27802,
     "llm": 4069,
-    "measure": 8757,
+    "measure": 8723,
     "monitor": 31588,
     "neural": 11374,
     "observe": 7849,

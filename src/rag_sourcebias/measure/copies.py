@@ -70,31 +70,30 @@ _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9]
 
 
 def near_duplicates(texts: Sequence[str]) -> IntArray:
-    """Return for each text the row of the one that stands for its group: itself if it is alone.
+    """Return for each text the row of the first one of its group: its own where it is alone.
 
-    Every text of a group shares :data:`COPY_SHARE` of its shingles with that one, which has the
-    most near-duplicates or comes first. Texts with the same words are always one group, texts
-    without a word never.
+    Texts that share :data:`COPY_SHARE` of their shingles, or have the same words, are of one group,
+    and so is what either is a near-duplicate of. A text without a word is always alone.
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     code_of: defaultdict[str, int] = defaultdict(count().__next__)
     row_of: dict[bytes, int] = {}
-    leader = np.arange(len(texts))
+    same = np.arange(len(texts))
     hashed = []
     for row, text in enumerate(texts):
         words = np.array([code_of[word] for word in compared_words(text)], dtype=np.uint64)
         if len(words):
-            leader[row] = row_of.setdefault(words.tobytes(), row)
-        hashed.append(_shingles(words) if leader[row] == row else words[:0])
+            same[row] = row_of.setdefault(words.tobytes(), row)
+        hashed.append(_shingles(words if same[row] == row else words[:0]))
     first, second = _alike(hashed)
-    degree = np.bincount(np.concatenate((first, second)), minlength=len(texts))
-    place = np.argsort(np.argsort(-degree, kind="stable"))
-    turned = place[first] > place[second]
-    first, second = np.where(turned, second, first), np.where(turned, first, second)
-    for row in np.lexsort((place[second], place[first])).tolist():
-        one, other = first[row], second[row]
-        if leader[one] == one and leader[other] == other:
-            leader[other] = one
-    return leader[leader]
+    edges = (np.append(first, np.arange(len(texts))), np.append(second, same))
+    graph = csr_array((np.ones(len(edges[0])), edges), shape=(len(texts), len(texts)))
+    _, group = connected_components(graph, directed=False)
+    _, opens = np.unique(group, return_index=True)
+    first_of: IntArray = opens[group]
+    return first_of
 
 
 def _shingles(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
