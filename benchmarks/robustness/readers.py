@@ -148,6 +148,7 @@ _run = _named("intake.rankings:read_run")
 _qrels = _named("intake.judgments:read_qrels")
 _beir = _named("intake.beir:read_beir")
 _tags = _named("intake.documents:read_tags")
+_groups = _named("intake.documents:read_groups")
 _texts = _named("intake.beir:read_texts")
 _queries = _named("intake.documents:read_queries")
 _clusters = _named("intake.tables:read_clusters")
@@ -645,6 +646,8 @@ READERS: tuple[Reader, ...] = (
     Reader("tags: jsonl", "tags.jsonl",
            _text("tags.jsonl", _rows({"doc_id": f"d{i}", "source": "human"} for i in N)),
            _tags("tags.jsonl")),
+    Reader("copies: csv", "c.csv", _csv("c.csv", [{"doc_id": f"d{i}", "group": "c"} for i in N]),
+           _groups("c.csv")),
     Reader("texts: csv", "t.csv", _csv("t.csv", [{"doc_id": f"d{i}", "text": f"t {i}"} for i in N]),
            _texts("t.csv")),
     Reader("texts: no header", "t.tsv", _text("t.tsv", "".join(f"q{i}\twhat {i}\n" for i in N)),

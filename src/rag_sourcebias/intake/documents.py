@@ -100,7 +100,7 @@ def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a use
 
     def choose(names: tuple[str, ...]) -> dict[str, str | None]:
         roles = {"document": None, "group": None}
-        return find_columns(names, roles, path=name, needed=tuple(roles))
+        return find_columns(names, roles, path=name, needed=tuple(roles), options={})
 
     name = table_name(groups)
     table = read_table(_rows_by_id(groups, "doc_id", "group"), choose)
