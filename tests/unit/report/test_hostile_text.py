@@ -65,7 +65,9 @@ def hostile(clean):
         report["warnings"] = [BAD]
         if kind == "skew":
             numbers = {"source": BAD, "ratio": 1.5, "baseline": "human"}
-            report["findings"] = [{"code": "data.length", "numbers": numbers}]
+            report["findings"] = [
+                {"code": "data.length", "numbers": numbers, "severity": "warning"}
+            ]
         if "environment" in report:
             report["environment"] = {BAD: BAD}
         return type(clean(kind)).from_dict(report)
