@@ -32,7 +32,7 @@ NODES = {
     "judged": 27802,
     "llm": 4069,
     "measure": 8723,
-    "monitor": 31588,
+    "monitor": 31579,
     "neural": 11374,
     "observe": 7849,
     "pairs": 21550,

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.infer.means import normal_quantile
-from rag_sourcebias.monitor.cusum import LEARN, SlotCusum
+from rag_sourcebias.monitor.cusum import LEARN
 from rag_sourcebias.monitor.data import (
     MEASURES,
     OTHER,
     Alarm,
     GroupCount,
     GroupShare,
+    Measure,
     MonitorSnapshot,
     Move,
     ShiftPart,
@@ -44,12 +45,13 @@ def _ends(level: float, reach: float) -> tuple[float, float]:
     return max(level - reach, 0.0), min(level + reach, 1.0)
 
 
-def snapshot_of(watch: LabelWatch, labels: Mapping[str, str], **counted: Any) -> MonitorSnapshot:  # noqa: ANN401
-    """Return what is known of a set of labels at this moment, with what a monitor counted.
+def _levels(watch: LabelWatch) -> tuple[int, list[list[float]]]:
+    """Return how many retrievals shares are over, and six numbers of each column.
 
-    Groups are those seen, and those with a baseline. One without documents has share 0.
+    Share, deviation of one retrieval, baseline and its error (NaN without one), how far a change
+    is told, and whether it is.
     """
-    settings, totals, cusum = watch.settings, watch.totals, watch.cusum
+    totals, cusum = watch.totals, watch.cusum
     n = totals.n
     level = totals.total / n if n else np.full(len(totals.total), np.nan)
     # Until half-days say more, documents of a retrieval are taken to be all alike.
@@ -71,34 +73,53 @@ def snapshot_of(watch: LabelWatch, labels: Mapping[str, str], **counted: Any) ->
         past[columns[told]] = error[told]
         statistic[columns] = cusum.statistic
         away[columns] = cusum.away
-    rows = np.stack([level, spread, baseline, past, statistic, away], axis=1).tolist()
+    return n, np.stack([level, spread, baseline, past, statistic, away], axis=1).tolist()
+
+
+def _group_share(
+    group: str, measure: Measure, row: list[float], n: int, reach: float
+) -> GroupShare:
+    share, deviation, usual, error, told, apart = row
+    lower, upper = _ends(share, reach * deviation / math.sqrt(max(n, 1)))
+    tested = not math.isnan(usual)
+    usual_ends = _ends(usual, reach * error) if error > 0 else (None, None)
+    return GroupShare(
+        group=group,
+        measure=measure,
+        share=share,
+        lower=lower,
+        upper=upper,
+        baseline=usual if tested else None,
+        statistic=told,
+        alarm=apart > 0,
+        baseline_lower=usual_ends[0],
+        baseline_upper=usual_ends[1],
+        spread=deviation if tested else None,
+    )
+
+
+def snapshot_of(watch: LabelWatch, labels: Mapping[str, str], **counted: Any) -> MonitorSnapshot:  # noqa: ANN401
+    """Return what is known of a set of labels at this moment, with what a monitor counted.
+
+    Groups are those seen, and those with a baseline. One without documents has share 0.
+    """
+    settings, totals = watch.settings, watch.totals
+    n, rows = _levels(watch)
     width = watch.groups.width
     reach = normal_quantile(0.5 + settings.confidence_level / 2)
     names = [*watch.groups.names, OTHER]
     seen = {names[i] for i in np.flatnonzero(totals.documents[[*range(len(names) - 1), -1]])}
     named = settings.told_apart or ()
-    groups = []
-    for number, measure in enumerate(MEASURES):
-        for group in sorted(seen | set(named)):
-            share, deviation, usual, error, told, apart = rows[number * width + watch.groups[group]]
-            lower, upper = _ends(share, reach * deviation / math.sqrt(max(n, 1)))
-            tested = not math.isnan(usual)
-            usual_ends = _ends(usual, reach * error) if error > 0 else (None, None)
-            groups.append(
-                GroupShare(
-                    group=group,
-                    measure=measure,
-                    share=share,
-                    lower=lower,
-                    upper=upper,
-                    baseline=usual if tested else None,
-                    statistic=told,
-                    alarm=apart > 0,
-                    baseline_lower=usual_ends[0],
-                    baseline_upper=usual_ends[1],
-                    spread=deviation if tested else None,
-                )
-            )
+    groups = [
+        _group_share(group, measure, rows[number * width + watch.groups[group]], n, reach)
+        for number, measure in enumerate(MEASURES)
+        for group in sorted(seen | set(named))
+    ]
+    cusum = watch.cusum
+    state = None
+    if cusum is not None:
+        left = 0 if cusum.settled else max(LEARN - cusum.seen, 1)
+        state = WatchState(half_days=cusum.seen, left_to_learn=left, n_level=cusum.n_level)
     return MonitorSnapshot(
         labels=dict(labels),
         by=settings.by,
@@ -117,7 +138,7 @@ def snapshot_of(watch: LabelWatch, labels: Mapping[str, str], **counted: Any) ->
             for name in sorted(seen)
         ),
         corrected=_corrected(watch, groups),
-        watch=_watch_state(cusum),
+        watch=state,
         odd=dict(watch.odd),
         unseen=tuple(
             name
@@ -126,13 +147,6 @@ def snapshot_of(watch: LabelWatch, labels: Mapping[str, str], **counted: Any) ->
         ),
         **counted,
     )
-
-
-def _watch_state(cusum: SlotCusum | None) -> WatchState | None:
-    if cusum is None:
-        return None
-    left = 0 if cusum.settled else max(LEARN - cusum.seen, 1)
-    return WatchState(half_days=cusum.seen, left_to_learn=left, n_level=cusum.n_level)
 
 
 def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, float]:

@@ -222,10 +222,6 @@ class SkewMonitor:
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
             self.dropped.add("monitor could not take the event", error=error)
 
-    def observe_many(self, events: Iterable[RetrievalEvent]) -> None:
-        """Take retrievals, in order, and process them; waits, and so loses none."""
-        self.record_many((event, None) for event in events)
-
     def record_many(self, events: Iterable[Waiting]) -> int:
         """Take retrievals with their Unix times; waits, and so loses none.
 
@@ -444,12 +440,11 @@ class SkewMonitor:
         return found
 
     def __repr__(self) -> str:
-        found = self.snapshot()
-        alarms = len(self._alarms)
-        n = sum(part.n_retrievals for part in found)
+        snapshots = self.snapshot()
+        n = sum(snapshot.n_retrievals for snapshot in snapshots)
         return (
-            f"<SkewMonitor: {n:,} retrievals under {len(found)} set{'s' * (len(found) != 1)} of "
-            f"labels, {alarms} alarm{'s' * (alarms != 1)}>"
+            f"<SkewMonitor: retrievals {n:,}, sets of labels {len(snapshots)}, "
+            f"alarms {len(self._alarms)}>"
         )
 
     @property

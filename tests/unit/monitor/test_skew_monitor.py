@@ -21,6 +21,7 @@ from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.monitor.data import Alarm
+from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
@@ -37,7 +38,7 @@ def test_counts_are_those_of_an_exposure_observer() -> None:
     observer, monitor = ExposureObserver(), SkewMonitor()
     for one in events:
         observer.observe(one)
-    monitor.observe_many(events)
+    replay(events, monitor)
     expected = observer.counts()
     (snapshot,) = monitor.snapshot()
     assert (snapshot.n_retrievals, snapshot.n_empty) == (expected.n_retrievals, expected.n_empty)
@@ -226,7 +227,7 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
     ]
     unhashable = event("human")
     object.__setattr__(unhashable, "tags", (type("Tags", (), {"source": []})(),))
-    monitor.observe_many([*poisoned, unhashable])
+    replay([*poisoned, unhashable], monitor)
     fed(monitor, [event("human")] * 600)
     deadline = time.monotonic() + 60  # the monitor's thread may be the one that tells
     while "on_alarm raised" not in monitor.dropped.by_reason and time.monotonic() < deadline:

@@ -12,6 +12,7 @@ from monitor_streams import HALF, event, fed, mixed, watched
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm
+from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import PoolShare
 from rag_sourcebias.observe.events import RetrievalEvent
@@ -38,13 +39,13 @@ def test_documents_are_counted_by_rank() -> None:
     names = ("human", "llm:a", None)
     events = [event(*(names[c] for c in rng.integers(0, 3, n))) for n in range(130)]
     monitor = SkewMonitor()
-    monitor.observe_many(events)
+    replay(events, monitor)
     assert counted(monitor) == by_hand(events)
     after = SkewMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
-    after.observe_many(events[:40])
+    replay(events[:40], after)
     assert counted(after) == by_hand(events + events[:40])
     few = SkewMonitor(baseline=PoolShare(3))
-    few.observe_many(events)
+    replay(events, few)
     assert counted(few) == by_hand(events, 3)
 
 
@@ -111,7 +112,7 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
                     monitor.observe(event("human"))
             monitor.observe(event("human"))
         else:
-            monitor.observe_many([poisoned, *[event("human")] * (255 if way == "batch" else 3)])
+            replay([poisoned, *[event("human")] * (255 if way == "batch" else 3)], monitor)
         if way == "snapshot":
             assert monitor.snapshot()[0].dropped == {"monitor could not read the event": 1}
         monitor.flush()

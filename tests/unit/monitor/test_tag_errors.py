@@ -12,6 +12,7 @@ from monitor_streams import HALF, event
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.verified import DetectorQuality
+from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import TagErrors
 
@@ -65,7 +66,7 @@ def test_a_monitor_shows_corrected_shares_beside_raw_ones() -> None:
     missing = rng.random(true.shape) < 0.1
     names = np.where(missing, "", np.where(tagged, "llm:a", "human"))
     monitor = SkewMonitor(tag_errors=errors)
-    monitor.observe_many(event(*(name or None for name in row)) for row in names.tolist())
+    replay([event(*(name or None for name in row)) for row in names.tolist()], monitor)
     (snapshot,) = monitor.snapshot()
     raw = {g.group: g.share for g in snapshot.groups if g.measure == "exposure"}
     assert raw["llm:a"] == pytest.approx(0.9 * 0.41, abs=0.02)
@@ -83,9 +84,9 @@ def test_groups_that_were_not_told_apart_are_not_corrected(
     monkeypatch.setattr("rag_sourcebias.monitor.settings.MOST_GROUPS", 2)
     errors = replace(ERRORS, other="llm:b")
     monitor = SkewMonitor(tag_errors=errors)
-    monitor.observe_many([event("human", "x")])
+    replay([event("human", "x")], monitor)
     assert monitor.snapshot()[0].corrected != {}  # llm:b has not come: its share is 0
-    monitor.observe_many([event("llm:b", "x")])
+    replay([event("llm:b", "x")], monitor)
     assert monitor.snapshot()[0].corrected == {}  # now it is part of "other"
     with pytest.raises(DataError, match=r"groups \['llm:b'\] of tag_errors have no share"):
         SkewMonitor(tag_errors=errors, baseline=HALF)
