@@ -53,7 +53,7 @@ def audit(folder: Path, name: str, *options: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def in_memory(folder: Path) -> dict[str, Any]:
-    return audit(folder, "memory")
+    return audit(folder, "memory", "--copies", "no")
 
 
 def test_one_shard_after_another(folder: Path, in_memory: dict[str, Any]) -> None:

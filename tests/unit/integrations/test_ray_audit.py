@@ -58,7 +58,7 @@ def test_the_report_is_that_of_an_audit_in_memory_though_a_worker_is_killed(
     folder: Path, tmp_path: Path, engine: RayEngine
 ) -> None:
     in_memory = audit_source(
-        read_beir(folder), [DenseSpec(Once(), name="dense")], length_matched=False
+        read_beir(folder), [DenseSpec(Once(), name="dense")], length_matched=False, copies="no"
     )
     mark, work = tmp_path / "killed", tmp_path / "work"
     data = open_sharded(folder, shard_documents=1_024)
