@@ -31,7 +31,7 @@ NODES = {
     "intake": 23880,
     "judged": 27802,
     "llm": 4069,
-    "measure": 8730,
+    "measure": 8775,
     "monitor": 31579,
     "neural": 11374,
     "observe": 7849,

@@ -65,6 +65,8 @@ one in ten leaves .57. Abstracts of NFCorpus on one subject have .3 at most.
 _SKETCH, _LEAST_SHARE = 32, 0.1
 # A shingle of more texts is boilerplate; to compare all of its texts would take their square.
 _MOST_TEXTS = 200
+# More wordings than this are forms of a template, each with content of its own, and no copies.
+_MOST_WORDINGS = 20
 _BLOCK = 4_096  # rows of a product at a time, which bounds its memory
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 
@@ -72,25 +74,32 @@ _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9]
 def near_duplicates(texts: Sequence[str]) -> IntArray:
     """Return for each text the row of the first one of its group: its own where it is alone.
 
-    Texts that share :data:`COPY_SHARE` of their shingles, or have the same words, are of one group,
-    and so is what either is a near-duplicate of. A text without a word is always alone.
+    Texts that share :data:`COPY_SHARE` of their shingles, or are the same but for case and space,
+    are of one group, and so is what either is a near-duplicate of. A text without a word is alone.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     code_of: defaultdict[str, int] = defaultdict(count().__next__)
-    row_of: dict[bytes, int] = {}
+    row_of: dict[str, int] = {}
     same = np.arange(len(texts))
     hashed = []
     for row, text in enumerate(texts):
         words = np.array([code_of[word] for word in compared_words(text)], dtype=np.uint64)
         if len(words):
-            same[row] = row_of.setdefault(words.tobytes(), row)
+            same[row] = row_of.setdefault(" ".join(text.lower().split()), row)
         hashed.append(_shingles(words if same[row] == row else words[:0]))
     first, second = _alike(hashed)
-    edges = (np.append(first, np.arange(len(texts))), np.append(second, same))
-    graph = csr_array((np.ones(len(edges[0])), edges), shape=(len(texts), len(texts)))
-    _, group = connected_components(graph, directed=False)
+
+    def joined(first: IntArray, second: IntArray) -> IntArray:
+        graph = csr_array((np.ones(len(first)), (first, second)), shape=(len(texts), len(texts)))
+        numbers: IntArray = connected_components(graph, directed=False)[1]
+        return numbers
+
+    wording = joined(first, second)
+    apart = np.bincount(wording)[wording[first]] <= _MOST_WORDINGS
+    first, second = first[apart], second[apart]
+    group = joined(np.append(first, np.arange(len(texts))), np.append(second, same))
     _, opens = np.unique(group, return_index=True)
     first_of: IntArray = opens[group]
     return first_of

@@ -83,7 +83,7 @@ def test_hostile_texts() -> None:
         "",
         "  ",
         "word",
-        "Word!",
+        "Word ",
         "",
         "other",
         long,
