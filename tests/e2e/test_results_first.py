@@ -75,7 +75,7 @@ COMMANDS = {
     ),
     "check-pairs": ("check-pairs", "one", "--no-sole-corpus", "--report"),
     "explain": ("explain", "one", "--encoder", "none", "--report"),
-    "interval": ("interval", "items.csv", "--no-per-query", "--report"),
+    "interval": ("interval", "items.csv", "--report"),
 }
 WAYS = {
     # a broken installation: the drawing itself raises, whatever the picture

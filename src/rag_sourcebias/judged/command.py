@@ -1307,10 +1307,23 @@ def labels(
         )
         _say(f"{ranked.measure}: {planned}", planned.assumptions)
         return
-    texts = files.read()
-    drawn = design_document_sample(
-        pool.labels, cast("int", budget), pilot=pool.gains(known), rng=seed
+    _document_sheet(
+        output, cast("int", budget), ranked, files.read(), pool=pool, known=known, seed=seed
     )
+
+
+def _document_sheet(
+    output: Path,
+    budget: int,
+    ranked: PoolOptions,
+    texts: PairTexts,
+    *,
+    pool: Pool,
+    known: dict[int, int],
+    seed: int,
+) -> None:
+    """Draw documents and write their sheet."""
+    drawn = design_document_sample(pool.labels, budget, pilot=pool.gains(known), rng=seed)
     design = PoolDesign(
         sample=drawn,
         measure=ranked.measure,

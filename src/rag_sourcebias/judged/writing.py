@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def write_judgments(
         "judge": judgments.values().tolist(),
         "status": judgments.status,
         "mass": judgments.mass.tolist(),
-        "reason": [" ".join(reason.split()) for reason in judgments.reasons],
+        "reason": [" ".join(text.split()) for text in judgments.reasons],
     }
     rows = range(len(judgments))
     _write(path, ({name: _known(values[i]) for name, values in every.items()} for i in rows))
@@ -77,7 +78,7 @@ def write_judgments(
 
 def _known(value: Any) -> Any:  # noqa: ANN401 - any cell
     """Return a cell, None for NaN."""
-    return None if value != value else value  # noqa: PLR0124 - only NaN is unlike itself
+    return None if isinstance(value, float) and isnan(value) else value
 
 
 def _write(path: PathLike, rows: Iterator[Row]) -> None:

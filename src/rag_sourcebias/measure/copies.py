@@ -67,6 +67,7 @@ _SKETCH, _LEAST_SHARE = 32, 0.1
 _MOST_TEXTS = 200
 # More wordings than this are forms of a template, each with content of its own, and no copies.
 _MOST_WORDINGS = 20
+_FEWEST = 10  # words of texts that are compared: some words in common say little of shorter ones
 _BLOCK = 4_096  # rows of a product at a time, which bounds its memory
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 
@@ -88,7 +89,8 @@ def near_duplicates(texts: Sequence[str]) -> IntArray:
         words = np.array([code_of[word] for word in compared_words(text)], dtype=np.uint64)
         if len(words):
             same[row] = row_of.setdefault(" ".join(text.lower().split()), row)
-        hashed.append(_shingles(words if same[row] == row else words[:0]))
+        compared = same[row] == row and len(words) >= _FEWEST
+        hashed.append(_shingles(words if compared else words[:0]))
     first, second = _alike(hashed)
 
     def joined(first: IntArray, second: IntArray) -> IntArray:
