@@ -31,7 +31,7 @@ NODES = {
     "intake": 23880,
     "judged": 27830,
     "llm": 4069,
-    "measure": 8789,
+    "measure": 8791,
     "monitor": 31579,
     "neural": 11374,
     "observe": 7849,

@@ -73,7 +73,7 @@ TWINS: dict[str, tuple[str, Callable[[], Report]]] = {
         "check-pairs pairs --retriever bm25",
         lambda: rsb.check_paired_corpus(rsb.read_beir("pairs"), retrievers=[BM25Spec()]),
     ),
-    "styles": ("audit style styles.jsonl --resamples 100", _styles),
+    "styles": ("audit style styles.jsonl --resamples 100 --texts", _styles),
 }
 
 

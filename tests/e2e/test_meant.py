@@ -40,7 +40,7 @@ TYPOS = {
         ("audit", "source", "--dataset", "crowdrag-rewrite"),
         lambda: rsb.load_sample("crowdrag-rewrite"), "crowdrag-rewrites", None,
     ),
-    "option": ((*AUDIT, "--cutofs", "1"), audit(cutofs=1), "cutoffs", None),
+    "option": ((*AUDIT, "--cuttoffs", "1"), audit(cuttoffs=1), "cutoffs", None),
     "method": (
         (*INTERVAL, "--method", "regresion"), interval(method="regresion"), "regression", "method",
     ),

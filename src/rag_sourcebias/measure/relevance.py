@@ -293,7 +293,7 @@ def group_scores(
     rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]
     shape = (len(rows), len(qrels.query_ids), len(names))
     return SourceScores(
-        query_ids=qrels.query_ids,
+        query_ids=tuple(qrels.query_ids),
         sources=names,
         measures=tuple(f"{measure}@{k}" for measure in measures for k in cutoffs),
         values=np.ascontiguousarray(np.array(rows).reshape(shape).transpose(0, 2, 1)),
