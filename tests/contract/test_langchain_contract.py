@@ -28,7 +28,7 @@ from rag_sourcebias.testing.contract import (
 )
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
-from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
+from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever, ShadowedRetriever
 from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger, TaggedVectorStore
 
 pytestmark = pytest.mark.frameworks
@@ -104,6 +104,17 @@ class TestInstrumentedRetriever(RetrieverHooks):
         options["tag_store"] = options.pop("tags", None)
         wrapper = InstrumentedRetriever(target, observer, **options)
         return Instrumentation(recorder, Attachment(wrapper, wrapper.close))
+
+
+class TestShadowedRetriever(RetrieverHooks):
+    """One that answers while another is compared with it is a retriever like any other."""
+
+    def build(self, documents: Sequence[ContractDocument]) -> Any:
+        candidate = filled_store(DOCUMENTS[:1]).as_retriever()
+        return ShadowedRetriever(super().build(documents), candidate)
+
+    def build_failing(self) -> Any:
+        return ShadowedRetriever(FailingRetriever(), filled_store(DOCUMENTS[:1]).as_retriever())
 
 
 class TestVectorStore(RetrieverHooks):

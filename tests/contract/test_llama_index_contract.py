@@ -38,6 +38,7 @@ from rag_sourcebias.testing.contract import (
     TaggingContract,
 )
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.observe import ShadowedRetriever
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
 pytestmark = pytest.mark.frameworks
@@ -107,6 +108,16 @@ class LlamaIndexRetrieval(RetrievalContract):
 
 class TestRetriever(LlamaIndexRetrieval):
     pass
+
+
+class TestShadowedRetriever(LlamaIndexRetrieval):
+    """One that answers while another is compared with it is a retriever like any other."""
+
+    def build(self, documents: Sequence[ContractDocument]) -> Any:
+        return ShadowedRetriever(super().build(documents), NothingRetriever())
+
+    def build_failing(self) -> Any:
+        return ShadowedRetriever(FailingRetriever(), NothingRetriever())
 
 
 class TestProcess(LlamaIndexRetrieval):

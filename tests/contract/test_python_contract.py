@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-import pytest
-
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 
 Rows = list[dict[str, Any]]
@@ -47,64 +45,6 @@ class TestFunction(PythonContract):
         return search
 
     def search(self, target: Callable[[str], Rows], query: str) -> Rows:
-        return target(query)
-
-
-class TestQdrantFunction(PythonContract):
-    """A function that returns what ``QdrantClient.query_points`` does."""
-
-    def doc_ids(self, result: Any) -> list[str]:
-        return [str(point.id) for point in result.points]
-
-    def content(self, result: Any) -> Any:
-        return result.model_dump()
-
-    def build(self, documents: Sequence[ContractDocument]) -> Callable[[str], Any]:
-        models = pytest.importorskip("qdrant_client.http.models")
-        points = [
-            models.ScoredPoint(
-                id=d.doc_id,
-                version=0,
-                score=1 - at / 10,
-                payload={"page_content": d.text, "metadata": d.tagged_metadata()},
-            )
-            for at, d in enumerate(documents)
-        ]
-        return lambda query: models.QueryResponse(points=points)
-
-    def build_failing(self) -> Callable[[str], Any]:
-        return TestFunction().build_failing()
-
-    def search(self, target: Callable[[str], Any], query: str) -> Any:
-        return target(query)
-
-
-class TestElasticsearchFunction(PythonContract):
-    """A function that returns the body of a search response."""
-
-    def doc_ids(self, result: Any) -> list[str]:
-        return [hit["_id"] for hit in result["hits"]["hits"]]
-
-    def content(self, result: Any) -> Any:
-        return result
-
-    def build(self, documents: Sequence[ContractDocument]) -> Callable[[str], Any]:
-        hits = [
-            {
-                "_index": "docs",
-                "_id": d.doc_id,
-                "_score": 1 - at / 10,
-                "_source": {"text": d.text, **d.tagged_metadata()},
-            }
-            for at, d in enumerate(documents)
-        ]
-        total = {"value": len(hits), "relation": "eq"}
-        return lambda query: {"took": 1, "hits": {"total": total, "max_score": 1.0, "hits": hits}}
-
-    def build_failing(self) -> Callable[[str], Any]:
-        return TestFunction().build_failing()
-
-    def search(self, target: Callable[[str], Any], query: str) -> Any:
         return target(query)
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import MissingExtraError
 from rag_sourcebias.retrieval.rerank import retriever_factory
 from rag_sourcebias_integrations._require import require
 
@@ -15,11 +15,6 @@ def test_the_chroma_factory_is_found_by_its_kind() -> None:
     from rag_sourcebias_integrations.chroma.retriever import chroma_spec
 
     assert retriever_factory("chroma") is chroma_spec
-
-
-def test_an_unknown_kind_lists_what_there_is() -> None:
-    with pytest.raises(DataError, match=r"'weaviate' is unknown; there are bm25, chroma, dense"):
-        retriever_factory("weaviate")
 
 
 def test_a_missing_framework_names_package_and_extra() -> None:
@@ -34,14 +29,3 @@ def test_a_framework_that_is_there_but_broken_raises_its_own_error(tmp_path, mon
         require("halfway", package="halfway", extra="x", feature="y")
     assert not isinstance(caught.value, MissingExtraError)
     sys.modules.pop("halfway", None)
-
-
-def test_building_without_the_framework_says_how_to_install_it(monkeypatch) -> None:
-    from hashing_encoder import HashingEncoder
-
-    from rag_sourcebias.core.data import Corpus, DocTags, TagTable
-
-    monkeypatch.setitem(sys.modules, "chromadb", None)
-    corpus = Corpus(texts=("a",), tags=TagTable.from_tags([("d", DocTags(source="human"))]))
-    with pytest.raises(MissingExtraError, match="chromadb"):
-        retriever_factory("chroma")(HashingEncoder()).build(corpus)

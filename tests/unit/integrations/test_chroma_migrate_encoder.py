@@ -396,45 +396,6 @@ def test_an_encoder_that_gives_other_vectors_each_time_is_refused(client: Any) -
         migrate_encoder(make(client), Random(), client=client)
 
 
-def test_langchain_finds_the_new_vectors_under_the_old_name(client: Any) -> None:
-    langchain = pytest.importorskip("langchain_chroma")
-    from langchain_core.embeddings import Embeddings
-
-    class Encoded(Embeddings):
-        def __init__(self, encoder: HashingEncoder) -> None:
-            self.encoder = encoder
-
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return self.encoder.encode_documents(texts).tolist()
-
-        def embed_query(self, text: str) -> list[float]:
-            return self.encoder.encode_queries([text])[0].tolist()
-
-    def store(encoder: HashingEncoder) -> Any:
-        return langchain.Chroma(
-            client=client,
-            collection_name="shop",
-            embedding_function=Encoded(encoder),
-            collection_metadata={"hnsw:space": "cosine"},
-        )
-
-    texts = [f"word{i} text" for i in range(30)]
-    store(OLD).add_texts(texts, metadatas=[{"n": i} for i in range(30)], ids=[*map(str, range(30))])
-    migration = migrate_encoder(
-        client.get_collection("shop", embedding_function=None), NEW, client=client
-    )
-    migration.switch()
-    found = store(NEW).similarity_search("word17", k=1)[0]
-    assert (found.id, found.page_content, found.metadata) == ("17", "word17 text", {"n": 17})
-    # "late" and "word99" would share a bin with one other text only: Chroma's graph of neighbours
-    # then holds one link to the new vector, and about one index in 100 lost it.
-    store(NEW).add_texts(["word30 text"], ids=["30"])
-    assert store(NEW).similarity_search("word30", k=1)[0].id == "30"
-    migration.roll_back(Encoded(OLD).embed_documents)
-    assert store(OLD).similarity_search("word17", k=1)[0].id == "17"
-    assert store(OLD).similarity_search("word30", k=1)[0].id == "30"
-
-
 def test_llama_index_finds_what_it_would_have_embedded_itself(client: Any) -> None:
     chroma_store = pytest.importorskip("llama_index.vector_stores.chroma")
     from llama_index.core.schema import MetadataMode, TextNode

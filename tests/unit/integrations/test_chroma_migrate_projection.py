@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -204,58 +201,6 @@ def test_one_document_of_another_encoder_is_found_by_the_sample(client: Any) -> 
     found = projection()
     with pytest.raises(DataError, match=r"1 of 8 documents, among them 'd5'"):
         migrate_projection(old, found, client=client, encoder=ProjectedEncoder(ENCODER, found))
-
-
-KILLED = """
-import sys, time
-sys.path[:0] = sys.argv[2:]
-from test_chroma_migrate_projection import ENCODER, ProjectedEncoder, open_client, projection
-from rag_sourcebias_integrations.chroma import migrate_projection
-
-def pause(done):
-    print(done, flush=True)
-    if done >= 20:
-        time.sleep(60)
-
-client = open_client(sys.argv[1])
-old = client.get_collection("shop", embedding_function=None)
-debiased = ProjectedEncoder(ENCODER, projection())
-migrate_projection(
-    old, projection(), client=client, encoder=debiased, batch_size=10, on_progress=pause
-)
-"""
-
-
-def test_a_killed_migration_goes_on_and_sees_what_changed_since(
-    client: Any, tmp_path: Path
-) -> None:
-    old = make(client)
-    here = Path(__file__).parent
-    folders = [str(here), str(here.parents[1] / "support")]
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path / "db"), *folders],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert [process.stdout.readline() for _ in range(2)] == ["10\n", "20\n"]
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    old.update(ids=["d1"], documents=["another text"], metadatas=[{"n": None, "m": 1}])
-    old.delete(ids=["d2", "d3"])
-    found = projection()
-    name = next(c.name for c in client.list_collections() if "--rsb-" in c.name)
-    assert client.get_collection(name, embedding_function=None).count() == 20
-    encoder = HashingEncoder(64)
-    migration = migrate_projection(
-        old, found, client=client, encoder=ProjectedEncoder(encoder, found), batch_size=15
-    )
-    assert (rows(migration.new), migration.n_documents) == (rows(old), 38)
-    stored, copied = vectors(old), vectors(migration.new)
-    for doc_id, vector in stored.items():
-        assert np.allclose(
-            copied[doc_id], found.apply(np.asarray([vector], np.float32))[0], atol=1e-5
-        )
 
 
 def test_what_is_written_meanwhile_is_projected_and_comes_back(client: Any) -> None:

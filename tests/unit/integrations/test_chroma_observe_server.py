@@ -39,21 +39,6 @@ def ask(collection: Any) -> Any:
     return collection.query(query_texts=["river"], n_results=3, include=["documents"])
 
 
-def test_a_collection_of_a_server_is_observed_like_an_embedded_one(port) -> None:
-    client = chromadb.HttpClient(host="127.0.0.1", port=port)
-    collection = filled(client)
-    bare = ask(collection)
-    observer = CollectingObserver()
-    with instrument(client, observer) as handle:
-        obtained = client.get_collection(collection.name, embedding_function=TextVectors())
-        assert ask(obtained) == bare
-        assert handle.flush(10)
-        assert handle.dropped.total == 0
-    (event,) = observer.events
-    expected = {document.doc_id: document.tags for document in DOCUMENTS}
-    assert list(event.tags) == [expected[doc_id] for doc_id in bare["ids"][0]]
-
-
 def test_a_server_that_dies(tmp_path: Path) -> None:
     observer = CollectingObserver()
     with chroma_server(tmp_path) as port:

@@ -104,15 +104,6 @@ def test_a_second_pass_writes_nothing_and_counts_the_same() -> None:
     assert asked == []
 
 
-def test_a_dry_run_counts_and_writes_nothing() -> None:
-    collection = make(7)
-    before = contents(collection)
-    result = tag_collection(collection, [IdTagger()], dry_run=True, batch_size=3)
-    assert (result.dry_run, result.n_written, sum(result.sources.values())) == (True, 7, 7)
-    assert contents(collection).keys() == before.keys()
-    assert [row[1] for row in contents(collection).values()] == [r[1] for r in before.values()]
-
-
 def test_a_tagger_that_takes_many_texts_is_given_many() -> None:
     class Detector:
         fingerprint = "detector"

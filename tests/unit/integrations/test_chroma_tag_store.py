@@ -61,14 +61,6 @@ def test_documents_and_tags_are_read_and_written(place: str, tmp_path: Path) -> 
     assert again.styles == {"n": 1, "x": 1, "c": 1}
 
 
-def test_nothing_is_created_where_nothing_is(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"missing' is not a folder; expected the folder"):
-        open_store(str(tmp_path / "missing"))
-    with pytest.raises(DataError, match=r"holds no chroma\.sqlite3"):
-        open_store(str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_collection_has_to_be_named_where_there_are_several(place: str) -> None:
     open_client(place).create_collection("more", embedding_function=None)
     with pytest.raises(DataError, match=r"has 2 collections, name one of them: docs, more"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -25,7 +23,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from pydantic import PrivateAttr
 
 from rag_sourcebias.core.completions import Completion, CompletionError
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.llm.openai import OpenAICompleter
 from rag_sourcebias.observe.unobserved import is_suppressed
@@ -254,21 +252,6 @@ def test_samples_do_not_come_from_the_cache_of_the_application() -> None:
         set_llm_cache(before)
 
 
-def test_models_are_asked_from_threads_inside_a_running_loop() -> None:
-    completer = as_completer(Told(), parameters={"max_tokens": None})
-    threads: set[int] = set()
-
-    def ask(i: int) -> str:
-        threads.add(threading.get_ident())
-        return completer.complete(f"Q{i}", **ASK).text
-
-    async def main() -> list[str]:
-        return await asyncio.gather(*(asyncio.to_thread(ask, i) for i in range(8)))
-
-    assert len(asyncio.run(main())) == 8
-    assert threading.get_ident() not in threads
-
-
 def test_a_mistake_of_ones_own_is_not_a_failed_request() -> None:
     class Broken(Told):
         def _generate(self, messages, stop=None, run_manager=None, *, temperature=None, **kwargs):
@@ -306,17 +289,3 @@ def test_other_objects_are_refused_with_what_is_accepted() -> None:
     if "openai" in sys.modules:
         own = OpenAICompleter("m", base_url="http://localhost:1/v1")
         assert as_completer(own) is own
-
-
-def test_without_the_framework_it_is_said(monkeypatch) -> None:
-    import importlib.metadata
-
-    from rag_sourcebias_integrations import _require
-
-    def missing(package: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(package)
-
-    monkeypatch.setattr(_require, "version", missing)
-    _require.outside.cache_clear()
-    with pytest.raises(MissingExtraError, match="langchain"):
-        as_completer(Told())

@@ -25,7 +25,6 @@ from rag_sourcebias.observe.events import text_id
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.tags import MemoryTagStore
-from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
@@ -64,11 +63,6 @@ class Composite(BaseRetriever):
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         config = {"callbacks": run_manager.get_child()} if self.hand_on else None
         return await self.inner.ainvoke(query, config)
-
-
-class Failing(BaseRetriever):
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        raise LookupError("no index")
 
 
 class Slow(FixedRetriever):
@@ -142,15 +136,6 @@ def test_a_bare_thread_inside_a_retriever_counts_once(fixed, observer, through) 
 # ends
 
 
-def test_a_failed_retrieval_is_no_event_and_hides_none(fixed, observer) -> None:
-    handler = SourceBiasCallbackHandler(observer)
-    config = {"callbacks": [handler]}
-    with pytest.raises(LookupError, match="no index"):
-        Failing().invoke("q", config=config)
-    fixed.invoke("q", config=config)
-    assert seen(handler, observer) == 1
-
-
 @pytest.mark.parametrize("pause", [True, False])
 def test_a_retrieval_after_a_cancelled_one_in_the_same_task_counts(fixed, observer, pause) -> None:
     """Such as a fallback after a timeout, which comes before the task has let go of the frames."""
@@ -188,19 +173,6 @@ def test_a_retrieval_after_an_interrupted_one_counts(fixed, observer) -> None:
     fixed.invoke("q", config=config)
     assert seen(handler, observer) == 1
     assert kept is not None
-
-
-def test_suppress_and_close(fixed, observer) -> None:
-    handler = SourceBiasCallbackHandler(observer)
-    config = {"callbacks": [handler]}
-    with suppress():
-        fixed.invoke("q", config=config)
-        fixed.batch(["a", "b"], config=config)
-    fixed.invoke("q", config=config)
-    handler.close()
-    fixed.invoke("q", config=config)
-    handler.close()
-    assert seen(handler, observer) == 1
 
 
 # what is recorded

@@ -1,20 +1,17 @@
-"""Tagging, embedding, scoring and reordering LangChain documents."""
+"""Tagging LangChain documents, and observing the scores of their retrieval."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 from hashing_encoder import HashingEncoder
 from langchain_chroma import Chroma
-from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_parts import TEXTS, FaissStore, FixedRetriever, QdrantStore, embeddings, ids
 from langchain_parts import documents as made
@@ -322,60 +319,3 @@ def test_scores_in_metadata_go_into_copies_only() -> None:
     order = DebiasCompressor(lambda q, *, scores, **_: [-s for s in scores])
     assert order.compress_documents(found, "q")[-1] is found[0]
     assert order.dropped.total == 0
-
-
-# the compressor
-
-
-def favour_untagged(query: str, *, doc_ids: Any, texts: Any, tags: Any, scores: Any) -> Any:
-    assert len(doc_ids) == len(texts) == len(tags)
-    return [0.0 if tag.source == "llm:x" else 1.0 for tag in tags]
-
-
-def test_documents_are_reordered_and_equal_scores_keep_their_order() -> None:
-    given = made()
-    compressor = DebiasCompressor(favour_untagged)
-    found = compressor.compress_documents(given, "q")
-    assert ids(found) == ["d1", "d3", "d0", "d2", "d4"]
-    assert {id(d) for d in found} == {id(d) for d in given}
-    assert asyncio.run(compressor.acompress_documents(given, "q")) == found
-    base = FixedRetriever(found=given)
-    retriever = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=base)
-    assert ids(retriever.invoke("q")) == ids(found)
-    chain = {"documents": base, "query": RunnablePassthrough()} | RunnableLambda(
-        lambda given: compressor.compress_documents(**given)
-    )
-    assert ids(chain.invoke("q")) == ids(asyncio.run(chain.ainvoke("q"))) == ids(found)
-    assert compressor.dropped.total == 0
-
-
-@pytest.mark.parametrize(
-    "rescorer",
-    [
-        lambda q, **_: [1.0],
-        lambda q, **_: [float("nan")] * 5,
-        lambda q, **_: 1 / 0,
-        lambda q, **_: "order",
-    ],
-)
-def test_a_failing_rescorer_changes_nothing_and_is_counted(rescorer) -> None:
-    given = made()
-    compressor = DebiasCompressor(rescorer)
-    assert compressor.compress_documents(given, "q") is given
-    assert dict(compressor.dropped.by_reason) == {"rescorer failed": 1}
-    with pytest.raises(DataError, match="is not a rescorer"):
-        DebiasCompressor("rescorer")
-
-
-# embeddings and imports
-
-
-def test_without_langchain_the_extra_is_named() -> None:
-    code = (
-        "import sys; sys.modules['langchain_core'] = None\n"
-        "try: import rag_sourcebias_integrations.langchain\n"
-        "except ImportError as error: print(type(error).__name__, error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("MissingExtraError LangChain needs langchain-core")
-    assert "[langchain]" in done.stdout

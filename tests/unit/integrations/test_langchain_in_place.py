@@ -118,18 +118,6 @@ def test_a_bound_retriever_is_found_and_a_chain_is_refused(fixed, observer) -> N
             instrument(wrong, observer)
 
 
-def test_observers_leave_in_any_order(fixed) -> None:
-    first, second = CollectingObserver(), CollectingObserver()
-    one, two = instrument(fixed, first), instrument(fixed, second)
-    one.close()
-    fixed.invoke("q")
-    one.close()
-    two.close()
-    assert type(fixed) is FixedRetriever
-    fixed.invoke("q")
-    assert (len(first.events), len(second.events)) == (0, 1)
-
-
 def test_labels_are_the_name_of_the_run_and_the_class_of_the_store(fixed, observer) -> None:
     retriever = filled(InMemoryVectorStore(embeddings())).as_retriever()
     with (

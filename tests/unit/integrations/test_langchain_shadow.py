@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ pytest.importorskip("langchain_core")
 pytest.importorskip("langchain_chroma")
 
 from hashing_encoder import HashingEncoder
-from langchain_chroma import Chroma
-from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -24,7 +21,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.observers import CountingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.tags import MemoryTagStore
-from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
+from rag_sourcebias.testing.contract import ContractFailure
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever, ShadowedRetriever
@@ -46,47 +43,10 @@ def fixed(*names: str) -> FixedRetriever:
     )
 
 
-def filled(dimension: int = 64, kind: Any = FaissStore) -> Any:
-    store = kind(EncoderEmbeddings(HashingEncoder(dimension)))
+def filled(dimension: int = 64) -> Any:
+    store = FaissStore(EncoderEmbeddings(HashingEncoder(dimension)))
     store.add_documents(documents())
     return store
-
-
-# the contract: a shadowed retriever is a retriever like any other
-
-
-class TestShadowedContract(RetrievalContract):
-    def build(self, documents: Sequence[ContractDocument]) -> Any:
-        store = InMemoryVectorStore(embeddings())
-        store.add_documents(
-            [
-                Document(id=d.doc_id, page_content=d.text, metadata=d.tagged_metadata())
-                for d in documents
-            ]
-        )
-        inner = store.as_retriever(search_kwargs={"k": max(len(documents), 1)})
-        return ShadowedRetriever(inner, fixed("a"))
-
-    def build_failing(self) -> Any:
-        return ShadowedRetriever(Failing(), fixed("a"))
-
-    def build_nested(self, retriever: Any) -> Any:
-        return EnsembleRetriever(retrievers=[retriever, retriever], weights=[0.7, 0.3])
-
-    def search(self, target: Any, query: str) -> Any:
-        return target.invoke(query)
-
-    async def asearch(self, target: Any, query: str) -> Any:
-        return await target.ainvoke(query)
-
-    def search_batch(self, target: Any, queries: Sequence[str]) -> Sequence[Any]:
-        return target.batch(queries)
-
-    def doc_ids(self, result: Any) -> list[str]:
-        return [document.id for document in result]
-
-    def content(self, result: Any) -> Any:
-        return [document.model_dump() for document in result]
 
 
 # results
@@ -108,33 +68,6 @@ def test_the_very_objects_of_the_current_one_come_back_on_every_way() -> None:
     assert summary.overlap == 0.5
     assert summary.current == {"llm:x": 1.0}
     assert summary.candidate["human"] > 0.6
-
-
-@pytest.mark.parametrize("kind", [FaissStore, InMemoryVectorStore, Chroma])
-def test_two_encoders_over_the_same_documents_in_real_stores(kind: Any) -> None:
-    if kind is Chroma:
-        stores = []
-        for dimension in (64, 2):
-            store = Chroma(f"shadow-{dimension}", embedding_function=embedding(dimension))
-            store.reset_collection()
-            store.add_documents(documents())
-            stores.append(store)
-    else:
-        stores = [filled(64, kind), filled(2, kind)]
-    plain = [store.as_retriever(search_kwargs={"k": 3}) for store in stores]
-    shadowed = ShadowedRetriever(*plain, depth=3)
-    queries = ["the cat", "a dog ran", "rain", "sun"]
-    assert [ids(shadowed.invoke(q)) for q in queries] == [ids(plain[0].invoke(q)) for q in queries]
-    shadowed.close()
-    both = [[ids(one.invoke(q)) for one in plain] for q in queries]
-    summary = shadowed.comparison.summary()
-    assert summary.n_queries == 4
-    assert any(a != b for a, b in both)
-    assert summary.overlap == pytest.approx(sum(len(set(a) & set(b)) / 3 for a, b in both) / 4)
-
-
-def embedding(dimension: int) -> EncoderEmbeddings:
-    return EncoderEmbeddings(HashingEncoder(dimension))
 
 
 def test_exceptions_of_the_current_one_pass_and_those_of_the_candidate_are_counted() -> None:

@@ -1,12 +1,10 @@
-"""Wrapper, embedding, postprocessor and evaluator for LlamaIndex, and retrievers of any store."""
+"""Our encoders as LlamaIndex embeddings, and intervals over its evaluators."""
 
 from __future__ import annotations
 
 import asyncio
 import pickle
-import sys
-from collections.abc import Iterator, Sequence
-from importlib import reload
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,24 +13,16 @@ from hashing_encoder import HashingEncoder
 
 pytest.importorskip("llama_index.core")
 
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.evaluation import (
     BaseEvaluator,
     BatchEvalRunner,
     EvaluationResult,
     SemanticSimilarityEvaluator,
 )
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from pydantic import Field
 
-from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.core.protocols import Rescorer
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias.observe.tags import MemoryTagStore
-from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
 
 pytestmark = pytest.mark.frameworks
@@ -48,27 +38,6 @@ def own_loop() -> Iterator[None]:
     yield
     asyncio.set_event_loop(None)
     loop.close()
-
-
-class Fixed(BaseRetriever):
-    def __init__(self, *found: NodeWithScore) -> None:
-        super().__init__()
-        self.found = list(found)
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if query_bundle.query_str == "fail":
-            raise LookupError("no such index")
-        return self.found
-
-
-def scored(*names: str) -> list[NodeWithScore]:
-    return [
-        NodeWithScore(node=TextNode(id_=n, text=f"text of {n}"), score=1 - i / 10)
-        for i, n in enumerate(names)
-    ]
-
-
-# The wrapper
 
 
 # The embedding
@@ -95,53 +64,6 @@ def test_the_embedding_pickles_with_its_encoder() -> None:
     broken.hook = lambda: None  # type: ignore[attr-defined]
     with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
         pickle.dumps(EncoderEmbedding(broken))
-
-
-# The postprocessor
-
-
-class Seen(BaseEventHandler):
-    names: list[str] = Field(default_factory=list)
-
-    def handle(self, event: Any, **kwargs: Any) -> None:
-        if type(event).__name__.startswith("ReRank"):
-            self.names.append(type(event).__name__)
-
-
-def humans_first(
-    query: str,
-    *,
-    doc_ids: Sequence[str],
-    texts: Sequence[str],
-    tags: Sequence[DocTags],
-    scores: Sequence[float] | None,
-) -> list[float]:
-    assert query == "x"
-    assert texts[0] == f"text of {doc_ids[0]}"
-    assert scores is not None
-    return [s + (t.source == "human") for s, t in zip(scores, tags, strict=True)]
-
-
-def test_a_rescorer_reorders_new_objects_around_the_same_nodes() -> None:
-    assert isinstance(humans_first, Rescorer)
-    nodes = scored("a", "b", "c")
-    nodes[2].node.metadata["rsb_source"] = "human"
-    store = MemoryTagStore()
-    store.put([("b", DocTags(source="human"))])
-    before = [found.model_dump() for found in nodes]
-    root, seen = get_dispatcher(), Seen()
-    root.add_event_handler(seen)
-    post = DebiasPostprocessor(humans_first, tag_store=store, top_n=2)
-    try:
-        found = post.postprocess_nodes(nodes, query_str="x")
-        again = asyncio.run(post.apostprocess_nodes(nodes, query_bundle=QueryBundle("x")))
-    finally:
-        root.event_handlers = [h for h in root.event_handlers if h is not seen]
-    assert [n.node_id for n in found] == [n.node_id for n in again] == ["b", "c"]
-    assert found[0].node is nodes[1].node
-    assert found[0].score == pytest.approx(1.9)
-    assert [n.model_dump() for n in nodes] == before
-    assert seen.names == ["ReRankStartEvent", "ReRankEndEvent"] * 2
 
 
 # The evaluator
@@ -235,20 +157,5 @@ def test_the_evaluator_wraps_evaluators_of_llama_index(own_loop: None) -> None:
     inner = SemanticSimilarityEvaluator(embed_model=EncoderEmbedding(HashingEncoder()))
     result = IntervalEvaluator(inner).evaluate(response="a river", reference="a river")
     assert result.score == pytest.approx(1.0)
-    with pytest.raises(DataError, match="type function is no LlamaIndex evaluator"):
-        IntervalEvaluator(scored)
-
-
-# Any store
-
-
-# The framework
-
-
-@pytest.mark.parametrize("missing", ["llama_index", "llama_index.core"])
-def test_a_missing_framework_names_the_extra(monkeypatch: Any, missing: str) -> None:
-    from rag_sourcebias_integrations.llama_index import _framework
-
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MissingExtraError, match=r"llama-index-core.*\[llama-index\]"):
-        reload(_framework)
+    with pytest.raises(DataError, match="type str is no LlamaIndex evaluator"):
+        IntervalEvaluator("judge")

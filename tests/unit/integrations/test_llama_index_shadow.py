@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -15,7 +15,6 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import (
     IndexNode,
     NodeRelationship,
@@ -31,7 +30,7 @@ from rag_sourcebias.observe.observers import CountingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias.observe.unobserved import suppress
-from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
+from rag_sourcebias.testing.contract import ContractFailure
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.observe import ShadowedRetriever
 
@@ -78,47 +77,6 @@ def indexed(dimension: int = 64, *, prefix: str = "d", k: int = 3) -> Any:
 
 def names(found: Sequence[NodeWithScore]) -> list[str]:
     return [one.node.node_id for one in found]
-
-
-# the contract: a shadowed retriever is a retriever like any other
-
-
-class TestShadowedContract(RetrievalContract):
-    unsupported: ClassVar = {"batch": "LlamaIndex retrievers have no batch method"}
-
-    def build(self, documents: Sequence[ContractDocument]) -> Any:
-        if not documents:
-            return ShadowedRetriever(Fixed(), Fixed("a"))
-        nodes = [
-            TextNode(id_=d.doc_id, text=d.text, metadata=d.tagged_metadata()) for d in documents
-        ]
-        index = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(HashingEncoder()))
-        return ShadowedRetriever(index.as_retriever(similarity_top_k=10), Fixed("a"))
-
-    def build_failing(self) -> Any:
-        return ShadowedRetriever(Failing(), Fixed("a"))
-
-    def build_nested(self, retriever: Any) -> Any:
-        return QueryFusionRetriever(
-            [retriever, retriever],
-            llm=MockLLM(),
-            num_queries=1,
-            mode="reciprocal_rerank",
-            similarity_top_k=10,
-            use_async=False,
-        )
-
-    def search(self, target: Any, query: str) -> Any:
-        return target.retrieve(query)
-
-    async def asearch(self, target: Any, query: str) -> Any:
-        return await target.aretrieve(query)
-
-    def doc_ids(self, result: Any) -> list[str]:
-        return names(result)
-
-    def content(self, result: Any) -> Any:
-        return [found.model_dump() for found in result]
 
 
 # results

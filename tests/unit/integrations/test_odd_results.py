@@ -195,27 +195,6 @@ def test_what_a_llama_index_store_returns(what: str, use_async: bool) -> None:
     assert set(handle.dropped.by_reason) <= {"result could not be read"}
 
 
-@pytest.mark.parametrize("use_async", [False, True])
-@pytest.mark.parametrize("what", RESULTS)
-def test_what_a_function_returns(what: str, use_async: bool) -> None:
-    make, observer = RESULTS[what][0], CollectingObserver()
-
-    def given() -> Any:
-        return make()
-
-    async def agiven() -> Any:
-        return make()
-
-    def ask(function: Callable[[], Any]) -> tuple[str, Any]:
-        return seen(lambda: asyncio.run(function()) if use_async else function())
-
-    call = agiven if use_async else given
-    with instrument(call, observer) as handle:
-        assert ask(handle.target) == ask(call)
-        assert handle.flush(10)
-    assert len(observer.events) + handle.dropped.total == (what not in {"error", "interrupt"})
-
-
 @pytest.mark.parametrize(
     ("what", "package"),
     [("langchain", "langchain-core"), ("llama-index", "llama-index-core"), ("chroma", "chromadb")],

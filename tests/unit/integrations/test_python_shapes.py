@@ -209,19 +209,6 @@ def test_rows_with_keys_and_plain_tuples() -> None:
 # Documents of frameworks, returned by a function.
 
 
-def test_documents_of_haystack() -> None:
-    documents: list[Any] = [  # 3.4: a class with these attributes
-        SimpleNamespace(id="a", content="t", meta=BY_HUMAN, score=0.5, embedding=None),
-        SimpleNamespace(id="b", content="t", meta=BY_MODEL, score=0.25, embedding=None),
-    ]
-    check({"documents": documents}, ["a", "b"], [HUMAN, MODEL], [0.5, 0.25])
-    check({"documents": []}, [], [], [])
-    haystack = pytest.importorskip("haystack")
-    documents = [haystack.Document(**vars(document)) for document in documents]
-    check({"documents": documents}, ["a", "b"], [HUMAN, MODEL], [0.5, 0.25])
-    check(documents, ["a", "b"], [HUMAN, MODEL], [0.5, 0.25])
-
-
 def test_documents_of_langchain_have_the_ids_they_have_where_it_is_observed() -> None:
     core = pytest.importorskip("langchain_core.documents")
     observing = pytest.importorskip("rag_sourcebias_integrations.langchain.observe")
@@ -244,9 +231,6 @@ def test_nodes_of_llama_index() -> None:
     check(nodes, ["a", "b"], [HUMAN, MODEL], None)
     scored = [schema.NodeWithScore(node=node, score=0.5) for node in nodes]
     check(scored, ["a", "b"], [HUMAN, MODEL], [0.5, 0.5])
-
-
-# What a document that carries its tags in two places has.
 
 
 # The readers.

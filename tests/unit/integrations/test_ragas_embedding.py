@@ -11,19 +11,14 @@ import time
 from importlib import reload
 from typing import Any
 
-import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 pytest.importorskip("ragas")
 
-from ragas import EvaluationDataset, aevaluate, evaluate
-from ragas.metrics import collections
-from ragas.metrics._answer_similarity import AnswerSimilarity, SemanticSimilarity
-from ragas_judges import FixedModernLLM
 
-from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.core.errors import UnsupportedVersionError
 from rag_sourcebias_integrations.ragas import _framework
 from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 
@@ -32,16 +27,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:a?evaluate\\(\\) is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:unclosed file .*uuid.json:ResourceWarning"),  # of ragas
 ]
-
-ROWS = [
-    {"user_input": f"q{i}", "response": f"name{i} river of sand", "reference": f"name{i % 3} river"}
-    for i in range(12)
-]
-
-
-def cosine(encoder: Any, first: str, second: str) -> float:
-    a, b = encoder.encode_documents([first, second]).astype(np.float64)
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 class SlowEncoder(HashingEncoder):
@@ -60,27 +45,6 @@ class SlowEncoder(HashingEncoder):
         if self.error is not None:
             raise self.error
         return super().encode_documents(texts)
-
-
-def test_every_similarity_of_ragas_takes_it() -> None:
-    encoder = HashingEncoder()
-    embeddings = EncoderEmbedding(encoder)
-    expected = [cosine(encoder, row["response"], row["reference"]) for row in ROWS]
-    modern = collections.SemanticSimilarity(embeddings=embeddings)
-    pairs = [{key: row[key] for key in ("reference", "response")} for row in ROWS]
-    assert [r.value for r in modern.batch_score(pairs)] == pytest.approx(expected)
-    dataset = EvaluationDataset.from_list(ROWS)
-    metrics = [SemanticSimilarity(), AnswerSimilarity()]
-    result = evaluate(dataset, metrics=metrics, embeddings=embeddings, show_progress=False)
-    assert result["semantic_similarity"] == pytest.approx(expected)
-    assert result["answer_similarity"] == pytest.approx(expected)
-    again = asyncio.run(
-        aevaluate(dataset, metrics=metrics, embeddings=embeddings, show_progress=False)
-    )
-    assert again["semantic_similarity"] == pytest.approx(expected)
-    judge = collections.AnswerCorrectness(llm=FixedModernLLM(), embeddings=embeddings)
-    score = judge.score(user_input="q", response=ROWS[1]["response"], reference="name1 river")
-    assert score.value == pytest.approx(0.75 * 2 / 3 + 0.25 * expected[1])
 
 
 def test_concurrent_texts_come_in_order_and_unaltered() -> None:
@@ -126,12 +90,6 @@ def test_an_error_of_the_encoder_reaches_every_caller_and_no_later_one() -> None
     *failed, found = asyncio.run(run())
     assert [str(error) for error in failed] == ["no memory"] * 2
     assert found == HashingEncoder().encode_documents(["c"])[0].tolist()
-
-
-def test_a_missing_ragas_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ragas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[ragas\]'?"):
-        reload(_framework)
 
 
 def test_a_langchain_community_that_is_too_new_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

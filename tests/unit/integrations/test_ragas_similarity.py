@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
-from judged_answers import SYSTEMS, judged_answers
+from judged_answers import judged_answers
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 pytest.importorskip("ragas")
 
-from ragas import Dataset, EvaluationDataset, aevaluate, evaluate, experiment
+from ragas import EvaluationDataset, aevaluate, evaluate
 from ragas.dataset_schema import SingleTurnSample
 from ragas.metrics import collections
 from ragas.metrics._answer_similarity import SemanticSimilarity
@@ -28,8 +28,6 @@ from rag_sourcebias.answers.measure import (
     reference_similarity,
 )
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias_integrations.ragas.intervals import intervals
 from rag_sourcebias_integrations.ragas.metrics import (
     EncoderEmbedding,
     StyleAdjustedAnswerCorrectness,
@@ -92,53 +90,6 @@ def test_one_metric_serves_both_interfaces(encoder: Any, adjustment: Any, expect
     assert result["semantic_similarity"] == pytest.approx(expected.similarity.tolist())
     again = asyncio.run(aevaluate(dataset, metrics=[metric], show_progress=False))
     assert again["style_adjusted_similarity"] == wanted
-
-
-def test_our_metric_has_the_same_interval_by_evaluate_and_by_an_experiment(
-    encoder: Any, adjustment: Any, expected: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    metric = StyleAdjustedSimilarity(encoder, adjustment)
-    labeled = len(ROWS) // 2
-    human = {i: float(ANSWERS.correct[i]) for i in range(labeled)}
-    wanted = mean_interval(list(human.values()), expected.score[:labeled], expected.score[labeled:])
-
-    def ends(found: Any) -> list[float]:
-        return [found.estimate, found.lower, found.upper]
-
-    evaluated = evaluate(EvaluationDataset.from_list(ROWS), metrics=[metric], show_progress=False)
-    (found,) = intervals(evaluated, human).intervals.values()
-    assert ends(found) == pytest.approx(ends(wanted))
-
-    dataset = Dataset(name="answers", backend="inmemory")
-    for i, pair in enumerate(PAIRS):
-        dataset.append({"id": i, **pair})
-
-    @experiment()
-    async def run(row: dict[str, Any]) -> dict[str, Any]:
-        await asyncio.sleep(0.002 * (len(ROWS) - row["id"]))  # the first rows end last
-        score = await metric.ascore(reference=row["reference"], response=row["response"])
-        return {"id": row["id"], "adjusted": score.value}
-
-    done = asyncio.run(run.arun(dataset, backend="inmemory"))
-    assert [row["id"] for row in done] != list(range(len(ROWS)))
-    assert ends(intervals(done, human, metric="adjusted")) == pytest.approx(ends(wanted))
-    shuffled = [{"adjusted": row["adjusted"]} for row in done]  # the control: ids are needed
-    assert ends(intervals(shuffled, human)) != pytest.approx(ends(wanted))
-    capsys.readouterr()  # its progress bar
-
-
-def test_the_spread_of_equally_right_systems_shrinks(encoder: Any, adjustment: Any) -> None:
-    scores = StyleAdjustedSimilarity(encoder, adjustment).batch_score(PAIRS)
-    raw = collections.SemanticSimilarity(embeddings=EncoderEmbedding(encoder)).batch_score(PAIRS)
-    right = ANSWERS.correct == 1
-    spread = []
-    for results in (raw, scores):
-        values = np.array([result.value for result in results])
-        names = np.array(ANSWERS.systems)
-        spread.append(np.ptp([values[right & (names == name)].mean() for name in SYSTEMS]))
-        assert values[right].min() > values[~right].max()
-    assert spread[0] > 0.4
-    assert spread[1] < 0.05 * spread[0]
 
 
 def test_a_threshold_makes_it_binary(encoder: Any, adjustment: Any, expected: Any) -> None:

@@ -271,9 +271,6 @@ def test_a_search_of_chroma_counts_each_that_ranks(observer, monkeypatch, what) 
         client.delete_collection("docs")
 
 
-# The classes that are replaced
-
-
 # What coverage says
 
 
@@ -291,6 +288,3 @@ def test_documents_without_tags_are_said_once(observer, caplog, n) -> None:
     assert (found.retrievals, found.untagged, found.tagged) == (n, n, 0)
     (said,) = warnings_of(caplog)
     assert f"{min(n, 100)} retrievals recorded, and no document had a source or a style" in said
-
-
-# instrument() on an event loop
