@@ -28,7 +28,7 @@ NODES = {
     "debias": 21530,
     "explain": 9766,
     "infer": 21468,
-    "intake": 23880,
+    "intake": 23819,
     "judged": 27830,
     "llm": 4069,
     "measure": 8791,

@@ -28,7 +28,7 @@ def describe(found: Any) -> Hit:  # noqa: ANN401 - whatever a function returns
         return Hit(doc_id=found, text=found, metadata={}, score=None)
     if isinstance(found, Integral):
         return Hit(doc_id=id_text(found), text=None, metadata={}, score=None)
-    (metadata,) = (rows := read_documents([found], Readers(doc_id=lambda _: ""))).metadata
+    (metadata,) = (rows := read_documents([found], Readers(doc_id=lambda _: "unread"))).metadata
     document = found[0] if isinstance(found, tuple) and found else found
     if isinstance(document, str | Integral):
         return describe(document)._replace(score=_first(rows.scores))

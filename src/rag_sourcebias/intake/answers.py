@@ -1,7 +1,6 @@
 """Answers of systems with references and human verdicts, from any table."""
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.texts import AnswerTexts
+from rag_sourcebias.intake.objects import name_of
 from rag_sourcebias.intake.tables import (
     Table,
     find_columns,
@@ -83,11 +83,8 @@ def split_references(reference: Any, *, separator: str | None = "/") -> list[str
 
 
 def _text(cell: object) -> str | None:
-    """Return text; numbers as they are written, nothing as empty, None for anything else."""
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-        return ""
-    told = isinstance(cell, str | int | float) and not isinstance(cell, bool)
-    return str(cell) if told else None
+    """Return text, numbers as names, nothing as empty, None for anything else."""
+    return "" if cell is None else name_of(cell)
 
 
 def _list_in(cell: str) -> object:

@@ -187,10 +187,8 @@ def _is_name(cell: object) -> bool:
     return isinstance(cell, str | int | float | None) and not isinstance(cell, bool)
 
 
-def _label(cell: str | float | None) -> str | None:
-    if cell is None or cell != cell:  # noqa: PLR0124 - NaN is missing
-        return None
-    name = (cell if isinstance(cell, str) else name_of(cell)).strip()
+def _label(cell: object) -> str | None:
+    name = (name_of(cell) or "").strip()
     return None if name.lower() in _UNKNOWN else name
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from pathlib import Path
 from types import NoneType
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -164,11 +167,18 @@ def _is_missing(cell: Any) -> bool:  # noqa: ANN401
         return not isinstance(cell, np.ndarray)
 
 
-def name_of(value: object) -> str:
-    """Return an id as text however it was typed: a whole number that is a fraction loses its .0."""
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
+def name_of(value: object) -> str | None:
+    """Return an id or another name as text however it was typed; None for what is none.
+
+    A whole number that is a fraction loses its ".0".
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value):
+            return None
+        value = int(value) if float(value).is_integer() else value
+    return str(value) if isinstance(value, str | Number | UUID) else None
 
 
 def _is_rows(value: object) -> bool:

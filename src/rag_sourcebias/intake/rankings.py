@@ -29,8 +29,8 @@ from rag_sourcebias.intake.files import (
     sound,
     tells_number,
 )
-from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path, name_of
-from rag_sourcebias.intake.results import id_in, is_number, listed, row_of, scores_in
+from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path
+from rag_sourcebias.intake.results import id_in, id_text, is_number, listed, row_of, scores_in
 from rag_sourcebias.intake.tables import (
     Chooser,
     Table,
@@ -554,8 +554,8 @@ def entries_of(
     places = np.arange(len(docs)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return Entries(
         where=where,
-        queries=(_texts(query_ids), np.repeat(np.arange(len(lists)), lengths)),
-        docs=coded(_texts(docs)),
+        queries=(_texts(query_ids, where), np.repeat(np.arange(len(lists)), lengths)),
+        docs=coded(_texts(docs, where)),
         ranks=places.astype(np.float64) if ordered else None,
         scores=scores,
     )
@@ -607,9 +607,10 @@ def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | N
     return ids, scores if all(map(is_number, scores)) else None
 
 
-def _texts(ids: Sequence[Any]) -> Sequence[str]:
-    """Return ids as text, however they were typed."""
-    return ids if set(map(type, ids)) <= {str} else list(map(name_of, ids))
+def _texts(ids: Sequence[Any], where: str) -> Sequence[str]:
+    if set(map(type, ids)) <= {str}:
+        return ids
+    return [id_text(one, f"{where}: an id") for one in ids]
 
 
 def _numbers(values: Iterable[Any], docs: Sequence[Any], where: str) -> FloatArray:

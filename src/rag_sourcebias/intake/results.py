@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.intake.objects import name_of
 
 # Values by name.
 
@@ -41,17 +41,18 @@ def value_of(document: object, name: str) -> Any:  # noqa: ANN401
     return document.get(name) if isinstance(document, Mapping) else getattr(document, name, None)
 
 
-def id_text(value: object) -> str:
+def id_text(value: object, what: str = "an id") -> str:
     """Return an id as text.
 
     Raises
     ------
     DataError
-        If it is neither text, nor an integer, nor a UUID.
+        If it is no text, number or UUID, or empty.
     """
-    if isinstance(value, (str, Integral, UUID)) and not isinstance(value, bool):
-        return str(value)
-    raise DataError(f"expected an id (text, integer or UUID), got {type(value).__name__}")
+    name = name_of(value)
+    if name is None or not name.strip():
+        raise DataError(f"{what} is {value!r:.80}; expected a text, a number or a UUID")
+    return name
 
 
 def is_number(value: object) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.core.texts import StyledTexts
+from rag_sourcebias.intake.results import id_text
 from rag_sourcebias.intake.samples import SAMPLE_LICENSE
 from rag_sourcebias.intake.tables import (
     Table,
@@ -147,9 +148,9 @@ def _in_records(table: Table) -> Iterator[Version]:
                 f"{place}: the record has no {', '.join(lacking) or 'human and doc_styles'}, its "
                 f"keys are {', '.join(keys)}; expected {_LAYOUTS}"
             )
-        query_id = _identifier(record["query_id"], "query_id", place)
+        query_id = id_text(record["query_id"], f"{place}: query_id").strip()
         told = record.get("doc_id")
-        doc_id = None if told is None else _identifier(told, "doc_id", place)
+        doc_id = None if told is None else id_text(told, f"{place}: doc_id").strip()
         for side, original, key, styles in (
             ("query", "original", "query", "query_styles"),
             ("document", "human", "human", "doc_styles"),
@@ -162,7 +163,7 @@ def _in_records(table: Table) -> Iterator[Version]:
                 )
             for name, value in rewritten.items():
                 what = f"style of {styles}"
-                style = require_name(_identifier(name, what, place), what, place)
+                style = require_name(id_text(name, f"{place}: {what}").strip(), what, place)
                 text = _text(value, f"{styles}[{name!r}]", place)
                 yield Version(query_id, doc_id, side, style, text, row)
 
@@ -186,14 +187,8 @@ def _in_rows(table: Table, found: Mapping[str, str | None]) -> Iterator[Version]
             raise DataError(f"{place}: side {sides[row]!r} is neither query nor document")
         # often only told where the text is the document's
         told = documents[row]
-        doc_id = None if told in (None, "") else _identifier(told, "doc_id", place)
+        doc_id = None if told in (None, "") else id_text(told, f"{place}: doc_id").strip()
         yield Version(queries[row], doc_id, side, styles[row], _text(cell, "text", place), row)
-
-
-def _identifier(value: object, key: str, place: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise DataError(f"{place}: {key} {value!r:.80} must be a non-empty text or whole number")
-    return str(value).strip()
 
 
 def _text(value: object, what: str, place: str) -> str | None:

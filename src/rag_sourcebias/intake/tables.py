@@ -679,7 +679,8 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
     try:
         names = list(map(str.strip, cells))
     except TypeError:  # not all of them are texts
-        names = list(map(str.strip, map(_name, cells)))
+        texts = (str(cell) if isinstance(cell, bool) else name_of(cell) or "" for cell in cells)
+        names = list(map(str.strip, texts))
     if "" in names:
         row = names.index("")
         raise DataError(
@@ -690,13 +691,6 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
         if not name.isprintable():
             require_name(name, role, table.where(row))
     return names
-
-
-def _name(cell: Any) -> str:  # noqa: ANN401
-    """Return text as it is, a number or truth value as a name, "" for anything else."""
-    if isinstance(cell, float) and not math.isfinite(cell):
-        return ""
-    return name_of(cell) if isinstance(cell, str | bool | int | float) else ""
 
 
 def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
