@@ -9,30 +9,18 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-# colour-blind safe; the default method is the heavy line
+# name, colour (colour-blind safe), line and width; the default method is the heavy line
 LOOKS = {
-    "regression": ("#0b62a8", "-", 2.4),
-    "labels": ("#5b6068", "--", 1.4),
-    "bca": ("#9aa0a8", ":", 1.4),
-    "studentized": ("#b7b1a5", "-.", 1.4),
-    "bootstrap": ("#8a6d3b", ":", 1.4),
-    "ppi": ("#c98500", "-.", 1.4),
-    "ppi++": ("#7b3fa0", "--", 1.4),
-    "ppi-crossfit": ("#c277c9", ":", 1.4),
-    "ppi-paper": ("#b34700", "-", 1.6),
-    "crc-paper": ("#1b7f5c", "-", 1.6),
-}
-NAMES = {
-    "regression": "regression (default)",
-    "labels": "labels alone (t)",
-    "bca": "labels, BCa bootstrap",
-    "studentized": "labels, bootstrap t",
-    "bootstrap": "labels, bootstrap [R]",
-    "ppi": "PPI, λ = 1",
-    "ppi++": "PPI++",
-    "ppi-crossfit": "PPI, cross-fitted",
-    "ppi-paper": "PPI [R]",
-    "crc-paper": "CRC [R], M → ∞",
+    "regression": ("regression (default)", "#0b62a8", "-", 2.4),
+    "labels": ("labels alone (t)", "#5b6068", "--", 1.4),
+    "bca": ("labels, BCa bootstrap", "#9aa0a8", ":", 1.4),
+    "studentized": ("labels, bootstrap t", "#b7b1a5", "-.", 1.4),
+    "bootstrap": ("labels, bootstrap [R]", "#8a6d3b", ":", 1.4),
+    "ppi": ("PPI, λ = 1", "#c98500", "-.", 1.4),
+    "ppi++": ("PPI++", "#7b3fa0", "--", 1.4),
+    "ppi-crossfit": ("PPI, cross-fitted", "#c277c9", ":", 1.4),
+    "ppi-paper": ("PPI [R]", "#b34700", "-", 1.6),
+    "crc-paper": ("CRC [R], M → ∞", "#1b7f5c", "-", 1.6),
 }
 TITLES = {
     "TREC-DL": "simulated, TREC-DL",
@@ -76,13 +64,13 @@ def labels_figure(rows: list[dict]) -> Figure:
     for column, source in enumerate(sources):
         width, cover = axes[0][column], axes[1][column]
         mine = [row for row in rows if row["source"] == source]
-        for method, (colour, line, size) in LOOKS.items():
+        for method, (name, colour, line, size) in LOOKS.items():
             points = sorted(
                 (r["n"], r["width"], r["coverage"]) for r in mine if r["method"] == method
             )
             n, widths, coverages = zip(*points, strict=True)
             look = {"color": colour, "linestyle": line, "linewidth": size}
-            width.plot(n, widths, label=NAMES[method], **look)
+            width.plot(n, widths, label=name, **look)
             cover.plot(n, [max(value, 0.7) for value in coverages], **look)
         _own_goal(cover, mine)
         width.set_title(TITLES[source])
@@ -99,7 +87,7 @@ def labels_figure(rows: list[dict]) -> Figure:
 
 def _own_goal(axes, rows: list[dict]) -> None:
     """CRC against the mean of the unlabelled queries, which it is meant for."""
-    colour, _, size = LOOKS["crc-paper"]
+    _, colour, _, size = LOOKS["crc-paper"]
     points = sorted(
         (r["n"], max(r["coverage"], 0.7)) for r in rows if r["method"] == "crc-paper, unlabelled"
     )

@@ -10,18 +10,12 @@ from functools import partial
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import (
-    CalibrationError,
-    DataError,
-    InsufficientDataError,
-    as_generator,
-)
+from rag_sourcebias.core.errors import CalibrationError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import Method, mean_interval
-from rag_sourcebias.infer.samples import Labels, Target, as_values, check_target
+from rag_sourcebias.infer.samples import Target
 
 # Samples drawn from complete data as if it were a population.
 
@@ -88,21 +82,10 @@ _EXACT = 1e-9  # an interval of a perfect judge has no width, but rounding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageCell:
-    """What one method did with samples of one size.
+    """What one method did with ``n_runs`` samples of ``n`` labelled items (clusters, where given).
 
-    Parameters
-    ----------
-    method : str
-    n : int
-        Labelled items (clusters, where given) in each sample.
-    coverage : float
-        Share of the intervals that hold the true value; 0 when none was returned.
-    mean_width : float
-        Mean distance between the ends.
-    n_runs : int
-        Samples drawn.
-    failures : dict of str to int
-        Why no interval was returned, and how often.
+    ``coverage`` is the share of its intervals that hold the true value (0 when none was returned),
+    ``failures`` says why no interval was returned, and how often.
     """
 
     method: str
@@ -157,25 +140,38 @@ class Tally:
         )
 
 
-# Methods run on drawn samples.
-
-
 IntervalMethod = Callable[[FloatArray, FloatArray, FloatArray], Interval]
 
 
-def _cells(
-    samples: list[Sample],
-    methods: Mapping[str, IntervalMethod | None],
-    truths: list[float],
-    seed: int,
+def coverage_study(
+    population_y: FloatArray,
+    population_yhat: FloatArray,
     *,
-    n: int,
-    target: Target,
-    bounds: tuple[float, float] | None,
-) -> list[CoverageCell]:
-    """Run every method, by name or as a callable, on the same samples."""
+    sizes: Sequence[int],
+    methods: Sequence[str] | Mapping[str, IntervalMethod],
+    n_unlabeled: int,
+    n_runs: int = 500,
+    target: Target = "population",
+    clusters: IntArray | None = None,
+    bounds: tuple[float, float] | None = None,
+    rng: np.random.Generator | int = 0,
+) -> tuple[CoverageCell, ...]:
+    """Resample complete data as a population and count how often intervals cover.
 
-    def interval(sample: Sample, name: str, method: IntervalMethod | None) -> Interval:
+    Where the human value of every item is known, the true mean is known too. Samples of labelled
+    items (``sizes``) and ``n_unlabeled`` others, or of clusters of them, are drawn with
+    replacement, the same for all methods. A method is a name that ``mean_interval`` knows, or a
+    callable of (y, yhat, yhat_unlabeled); of the names, ``regression`` and ``labels`` are told the
+    ``bounds``. Returns cells by size, then by method.
+    """
+    generator = np.random.default_rng(rng)
+    y, yhat = np.asarray(population_y, float), np.asarray(population_yhat, float)
+    codes = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    population = Population(y, yhat, codes)
+    given = methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
+
+    def interval(sample: Sample, name: str, seed: int) -> Interval:
+        method = given[name]
         if method is not None:
             return method(sample.y, sample.yhat, sample.yhat_unlabeled)
         return mean_interval(
@@ -190,103 +186,14 @@ def _cells(
             rng=seed,
         )
 
-    found = []
-    for name, method in methods.items():
-        tally = Tally(name, n)
-        for sample, truth in zip(samples, truths, strict=True):
-            tally.attempt(partial(interval, sample, name, method), truth)
-        found.append(tally.cell())
-    return found
-
-
-# Do intervals cover? Resampling complete data as if they were a population.
-# Where the human value of every item is known, the true mean is known too. Samples of n labelled
-# and N unlabelled items are drawn from the items with replacement, a method gives its interval for
-# each, and the share of intervals that hold the truth is the coverage.
-
-
-def coverage_study(
-    population_y: npt.ArrayLike,
-    population_yhat: npt.ArrayLike,
-    *,
-    sizes: Sequence[int],
-    methods: Sequence[str] | Mapping[str, IntervalMethod],
-    n_unlabeled: int,
-    n_runs: int = 500,
-    target: Target = "population",
-    clusters: Labels | None = None,
-    bounds: tuple[float, float] | None = None,
-    rng: np.random.Generator | int = 0,
-) -> tuple[CoverageCell, ...]:
-    """Resample complete data as a population and count how often intervals cover.
-
-    Parameters
-    ----------
-    population_y, population_yhat : array-like of shape (m,)
-        Human and judge value of every item.
-    sizes : sequence of int
-        Numbers of labelled items (of clusters, where given) to study.
-    methods : sequence of str, or mapping of str to callable
-        Names :func:`~rag_sourcebias.mean_interval` knows; or callables of (y, yhat,
-        yhat_unlabeled) that return an interval for the target. An InsufficientDataError or
-        CalibrationError counts as a failure.
-    n_unlabeled : int
-        Unlabelled items (clusters) beside them.
-    n_runs : int
-        Samples for each size; all methods see the same samples.
-    target : {"population", "pool", "unlabeled"}
-        What the intervals are for. The truth is the mean of ``population_y``, or of the human
-        values that were drawn.
-    clusters : sequence of length m, optional
-        Items that belong together; whole clusters are drawn, and one drawn twice counts as two.
-    bounds : tuple of float, optional
-        Range of the human values, for the methods that use it.
-
-    Returns
-    -------
-    tuple of CoverageCell
-        By size, then by method.
-
-    Raises
-    ------
-    DataError
-        If values are missing, a size is below 2, or a method is unknown.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.normal(5, 2, 2000)
-    >>> cells = coverage_study(
-    ...     y, y + rng.normal(1, 1, 2000), sizes=[20], methods=["regression", "labels"],
-    ...     n_unlabeled=500, n_runs=200,
-    ... )
-    >>> [(cell.method, round(cell.coverage, 2), round(cell.mean_width, 2)) for cell in cells]
-    [('regression', 0.91, 0.9), ('labels', 0.94, 1.83)]
-    """
-    check_target(target)
-    y, yhat = as_values("population_y", population_y), as_values("population_yhat", population_yhat)
-    if len(y) != len(yhat) or not len(y):
-        raise DataError(f"{len(y)} human and {len(yhat)} judge values; one of each per item")
-    if min(sizes, default=2) < 2 or n_unlabeled < 1 or n_runs < 1:
-        raise DataError(
-            f"sizes {list(sizes)}, {n_unlabeled} unlabelled, {n_runs} runs: at least 2, 1 and 1"
-        )
-    generator = as_generator(rng)
-    codes = None if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
-    if codes is not None and len(codes) != len(y):
-        raise DataError(f"{len(codes)} clusters for {len(y)} items")
-    given = methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
-    truth, population = float(y.mean()), Population(y, yhat, codes)
     cells = []
     for n in sizes:
         samples = [population.draw(n, n_unlabeled, generator) for _ in range(n_runs)]
-        cells += _cells(
-            samples,
-            given,
-            [sample.truth(target, truth) for sample in samples],
-            int(generator.integers(2**63)),
-            n=n,
-            target=target,
-            bounds=bounds,
-        )
+        seed = int(generator.integers(2**63))
+        for name in given:
+            tally = Tally(name, n)
+            for sample in samples:
+                work = partial(interval, sample, name, seed)
+                tally.attempt(work, sample.truth(target, float(y.mean())))
+            cells.append(tally.cell())
     return tuple(cells)

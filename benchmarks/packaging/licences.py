@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -35,20 +34,6 @@ BUNDLED = (
 )
 
 
-@dataclass(frozen=True)
-class Row:
-    """One distribution."""
-
-    name: str
-    version: str
-    licence: str
-    extras: tuple[str, ...]
-
-    @property
-    def copyleft(self) -> bool:
-        return bool(COPYLEFT.search(self.licence))
-
-
 def licence_of(found: Distribution) -> str:
     """What a distribution declares: expression, else classifiers, else its licence field."""
     about = found.metadata
@@ -67,11 +52,6 @@ def licence_of(found: Distribution) -> str:
     if first and len(first) <= 80:
         return first
     return "not declared" if not field else "text in its metadata"
-
-
-def extras_of(found: Distribution) -> list[str]:
-    names = found.metadata.get_all("Provides-Extra") or []
-    return sorted(name for name in names if name != "all")
 
 
 def below(name: str, extras: set[str], seen: set[tuple[str, frozenset[str]]]) -> set[str]:
@@ -93,22 +73,29 @@ def below(name: str, extras: set[str], seen: set[tuple[str, frozenset[str]]]) ->
     return names
 
 
-def rows() -> list[Row]:
-    """Every distribution below ``[all]``, with the extras that bring it ("" is the core)."""
+def rows() -> list[dict[str, str]]:
+    """Every distribution below ``[all]``, with its licence and the extras that bring it."""
     core = below(OURS, set(), set()) - {OURS}
-    brought: dict[str, list[str]] = {name: [""] for name in core}
-    for extra in extras_of(distribution(OURS)):
+    brought: dict[str, list[str]] = {name: ["the core"] for name in core}
+    for extra in sorted(distribution(OURS).metadata.get_all("Provides-Extra") or []):
+        if extra == "all":
+            continue
         for name in below(OURS, {extra}, set()) - core - {OURS}:
             brought.setdefault(name, []).append(extra)
     return [
-        Row(name, distribution(name).version, licence_of(distribution(name)), tuple(extras))
+        {
+            "distribution": name,
+            "version": distribution(name).version,
+            "licence": licence_of(distribution(name)),
+            "comes with": ", ".join(extras),
+        }
         for name, extras in sorted(brought.items())
     ]
 
 
-def page(found: list[Row]) -> str:
+def page(found: list[dict[str, str]]) -> str:
     """The page, as Markdown."""
-    marked = [row for row in found if row.copyleft]
+    marked = [row for row in found if COPYLEFT.search(row["licence"])]
     lines = [
         "# Licences of what is installed",
         "",
@@ -127,7 +114,7 @@ def page(found: list[Row]) -> str:
         "",
         f"{len(marked)} of the {len(found)} declare a copyleft licence:",
         "",
-        *(f"- **{row.name}** ({row.licence}), {with_what(row)}" for row in marked),
+        *(f"- **{row['distribution']}** ({row['licence']}), {named(row)}" for row in marked),
         "",
         "The Mozilla Public License is file-based: changed files of such a distribution stay under",
         "it, code that uses it does not come under it.",
@@ -139,21 +126,10 @@ def page(found: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def table(found: list[Row]) -> list[dict[str, object]]:
-    """Every distribution, as a row."""
-    return [
-        {
-            "distribution": row.name,
-            "version": row.version,
-            "licence": row.licence,
-            "comes with": with_what(row).replace("`", ""),
-        }
-        for row in found
-    ]
-
-
-def with_what(row: Row) -> str:
-    return "the core" if row.extras == ("",) else ", ".join(f"`{e}`" for e in row.extras)
+def named(row: dict[str, str]) -> str:
+    """What brings a distribution, extras as code."""
+    what = row["comes with"]
+    return what if what == "the core" else ", ".join(f"`{extra}`" for extra in what.split(", "))
 
 
 def main() -> int:
@@ -161,8 +137,8 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "licences.md")
     options = parser.parse_args()
     found = rows()
-    write(options.output, page(found), {"licences": table(found)})
-    print(f"{len(found)} distributions, {sum(row.copyleft for row in found)} with copyleft")
+    write(options.output, page(found), {"licences": found})
+    print(f"{len(found)} distributions")
     return 0
 
 

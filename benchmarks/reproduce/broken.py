@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus
 
-__all__ = ["ConstantEncoder", "RandomReranker", "with_shuffled_sources"]
-
 SEED = 0
 
 

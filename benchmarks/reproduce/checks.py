@@ -14,8 +14,6 @@ from dataclasses import replace
 import numpy as np
 from entries import Check, Grade, Series
 
-__all__ = ["BY_INTERVAL", "COMPARISONS", "PASSED", "SHAPES", "Verdict", "chance", "verdict"]
-
 Verdict = tuple[str, str]  # "OK", "OKish", "CANNOT TELL" or "FAIL", and why
 PASSED = ("OK", "OKish")
 ROUNDING = 1e-9

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from entries import Series
 
-__all__ = ["CHANGES"]
-
 
 def backwards(series: Series) -> Series:
     """The last value at the first x, and so on."""

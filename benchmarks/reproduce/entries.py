@@ -36,8 +36,6 @@ from controls import CHANGES
 from needs import NotMadeError, unmet
 from printed import cells
 
-__all__ = ["Check", "Entry", "Grade", "NotMadeError", "Series", "Source", "load", "read_entry"]
-
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results"
 REQUIRED = ("id", "paper", "what", "conditions", "published", "ours", "checks")

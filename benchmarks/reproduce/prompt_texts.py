@@ -5,8 +5,6 @@ from __future__ import annotations
 from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RELEVANCE_PASSAGE
 from rag_sourcebias.pairs.rewrites import REPHRASE, REWRITE, STYLES
 
-__all__ = ["PROMPTS"]
-
 TABLE_7 = """\
 Rewrite the text below in your own words:
 Paraphrase the provided text while maintaining its meaning:

@@ -10,8 +10,6 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, Run
 
-__all__ = ["TfidfSpec"]
-
 
 @dataclass(frozen=True)
 class TfidfSpec:

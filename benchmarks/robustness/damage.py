@@ -19,8 +19,6 @@ from contextlib import closing
 from random import Random
 from typing import Any
 
-__all__ = ["damaged"]
-
 Damage = Callable[[bytes, Random], bytes]
 
 # What readers meet where something else should be.

@@ -21,9 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from damage import damaged
 from readers import CONTROLS, READERS, Reader
 
-__all__ = ["Tally", "attempts"]
+from rag_sourcebias.core.errors import SourceBiasError
 
 SECONDS = 60  # for one small file, on a machine that does other things too
 LONGEST = 2_000  # characters of a message
@@ -44,42 +47,73 @@ class Hangs(BaseException):
 
 @dataclass
 class Tally:
-    """What became of the inputs of one reader."""
+    """What became of inputs: read, refused in a sentence, or failures by kind."""
 
     read: int = 0
     refused: int = 0
     failures: list[dict[str, Any]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def add(self, number: int, kind: str, message: str) -> None:
-        """Count a failure; the first of each kind are kept with the number that makes it again."""
+    def add(self, what: Mapping[str, Any], kind: str, message: str) -> None:
+        """Count a failure; the first of each kind is kept, with what makes it again."""
         self.kinds[kind] += 1
-        if self.kinds[kind] <= 3:
-            self.failures.append({"input": number, "kind": kind, "message": message[:300]})
+        if self.kinds[kind] == 1:
+            self.failures.append({**what, "kind": kind, "message": message[:400]})
+
+    def attempt(
+        self, read: Callable[[], object], what: Mapping[str, Any], *, named: str = ""
+    ) -> None:
+        """Read one input; an error of this library is one sentence, and says ``named``."""
+        signal.alarm(SECONDS)
+        try:
+            read()
+        except SourceBiasError as error:
+            text = str(error)
+            if "\n" in text or len(text) > LONGEST:
+                self.add(what, f"is not one sentence{_where(error)}", repr(text))
+            elif named not in text:
+                self.add(what, f"names no file{_where(error)}", text)
+            else:
+                self.refused += 1
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever comes is what is looked for
+            self.add(what, f"{type(error).__name__}{_where(error)}", repr(error))
+        else:
+            self.read += 1
+        finally:
+            signal.alarm(0)
 
 
-def _too_long(*_: object) -> None:
+def _where(error: BaseException) -> str:
+    """Return the last place in this library, by which failures are told apart."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if "rag_sourcebias" in f.filename]
+    last = (ours or list(frames) or [None])[-1]
+    return "" if last is None else f" in {Path(last.filename).name}:{last.name}"
+
+
+def too_long(*_: object) -> None:
+    """Handle the signal of the alarm."""
     raise Hangs
 
 
 def attempts(reader: Reader, folder: Path, *, n: int, seed: int, first: int = 0) -> Tally:
     """Let a reader read ``n`` damaged copies of its file."""
-    from rag_sourcebias.core.errors import SourceBiasError
-
     reader.write(folder)
     file = folder / reader.file
     content = file.read_bytes()
     reader.read(folder)  # what is valid has to be readable, or nothing is shown
     own = {path for path in folder.rglob("*") if path.is_file()} - _working_files(folder)
     tally = Tally()
-    before = signal.signal(signal.SIGALRM, _too_long)
+    before = signal.signal(signal.SIGALRM, too_long)
     try:
         for number in range(first, first + n):
             rng = Random(f"{reader.name}/{seed}/{number}")
             for path in {p for p in folder.rglob("*") if p.is_file()} - own:
                 path.unlink()
             file.write_bytes(damaged(content, file.name, rng))
-            _attempt(reader, folder, number, tally, SourceBiasError)
+            tally.attempt(partial(reader.read, folder), {"input": number}, named=str(folder))
     finally:
         signal.signal(signal.SIGALRM, before)
     return tally
@@ -87,30 +121,6 @@ def attempts(reader: Reader, folder: Path, *, n: int, seed: int, first: int = 0)
 
 def _working_files(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if path.name.endswith(("-wal", "-shm"))}
-
-
-def _attempt(
-    reader: Reader, folder: Path, number: int, tally: Tally, refusal: type[Exception]
-) -> None:
-    signal.alarm(SECONDS)
-    try:
-        reader.read(folder)
-    except refusal as error:
-        text = str(error)
-        if str(folder) not in text:
-            tally.add(number, "names no file", f"{type(error).__name__}: {text}")
-        elif "\n" in text or len(text) > LONGEST:
-            tally.add(number, "is not one sentence", f"{type(error).__name__}: {text!r}")
-        else:
-            tally.refused += 1
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever comes is what is looked for
-        tally.add(number, type(error).__name__, f"{error!r}")
-    else:
-        tally.read += 1
-    finally:
-        signal.alarm(0)
 
 
 def _peak() -> int:

@@ -21,8 +21,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
-__all__ = ["CONTROLS", "READERS", "Reader"]
-
 START = 1_780_012_800.0  # midnight
 
 

@@ -22,10 +22,8 @@ import logging
 import signal
 import sys
 import tempfile
-import traceback
 import warnings
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,22 +34,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fuzz import Tally, too_long
 
 import rag_sourcebias as rsb
-from rag_sourcebias.core.errors import SourceBiasError
 
-__all__ = ["TABLES", "Table", "attempts", "damaged"]
-
-SECONDS = 60  # for one small table, on a machine that does other things too
-LONGEST = 2_000  # characters of a message
 DEEP = 3_000  # brackets, more than Python's own reader of JSON takes
 
 Rows = list[dict[str, Any]]
 N = range(24)
-
-
-class Hangs(BaseException):
-    """A table took longer than any small one may."""
 
 
 class Deep:
@@ -297,36 +287,6 @@ TABLES: dict[str, Table] = {
 }  # fmt: skip
 
 
-@dataclass
-class Tally:
-    """What became of the inputs of a table."""
-
-    read: int = 0
-    refused: int = 0
-
-    def __post_init__(self) -> None:
-        self.kinds: Counter[str] = Counter()
-        self.examples: list[dict[str, Any]] = []
-
-    def add(self, what: Mapping[str, Any], kind: str, message: str) -> None:
-        """Count a failure; the first of each kind is kept, with what makes it again."""
-        self.kinds[kind] += 1
-        if self.kinds[kind] == 1:
-            self.examples.append({**what, "kind": kind, "message": message[:400]})
-
-
-def _too_long(*_: object) -> None:
-    raise Hangs
-
-
-def _where(error: BaseException) -> str:
-    """Return the last place in this library, by which failures are told apart."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if "rag_sourcebias" in f.filename]
-    last = (ours or list(frames) or [None])[-1]
-    return "" if last is None else f" in {Path(last.filename).name}:{last.name}"
-
-
 def attempts(name: str, carrier: str, folder: Path, *, n: int, seed: int, tally: Tally) -> None:
     """Read ``n`` damaged copies of a table through one carrier."""
     table: Any = TABLES[name]  # with this carrier
@@ -344,25 +304,7 @@ def attempts(name: str, carrier: str, folder: Path, *, n: int, seed: int, tally:
             except Exception:  # noqa: BLE001 - pandas cannot hold it
                 continue
             read = partial(table.of_held, held)
-        signal.alarm(SECONDS)
-        try:
-            read()
-        except SourceBiasError as error:
-            text = str(error)
-            if "\n" in text or len(text) > LONGEST:
-                tally.add(what, f"is not one sentence{_where(error)}", repr(text))
-            elif carrier in FILES and str(folder) not in text:
-                tally.add(what, f"names no file{_where(error)}", text)
-            else:
-                tally.refused += 1
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever comes is what is looked for
-            tally.add(what, f"{type(error).__name__}{_where(error)}", repr(error))
-        else:
-            tally.read += 1
-        finally:
-            signal.alarm(0)
+        tally.attempt(read, what, named=str(folder) if carrier in FILES else "")
 
 
 def _naive(rows: Rows) -> object:
@@ -394,7 +336,7 @@ def main() -> int:
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGALRM, too_long)
     parts: dict[str, dict[str, Any]] = {}
     for name in asked.only or TABLES:
         tally = Tally()
@@ -405,10 +347,10 @@ def main() -> int:
         failed = dict(tally.kinds)
         parts[name] = {
             "read": tally.read, "refused": tally.refused, "failed": failed,
-            "examples": tally.examples,
+            "examples": tally.failures,
         }  # fmt: skip
         print(f"{name}: {tally.read} read, {tally.refused} refused, FAILED {failed}", flush=True)
-        for example in tally.examples:
+        for example in tally.failures:
             print(f"   {example}", flush=True)
     found = {
         "seed": asked.seed,

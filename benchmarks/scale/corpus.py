@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WORDS", "write"]
-
 DIMENSION = 384
 TOPICS = 2_000
 N_QUERIES = 1_000

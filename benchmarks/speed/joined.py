@@ -18,9 +18,10 @@ from rounds import in_turns
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.intake.rankings import runs_of
-from rag_sourcebias.measure.relevance import source_scores
+from rag_sourcebias.measure.relevance import SourceScores, source_scores
 
 DEPTH, RELEVANT, ROUNDS = 100, 4, 3
+SAME = 1e-12
 OURS = {"measures": ("NDCG", "MAP"), "cutoffs": (10,)}
 TREC = {"ndcg_cut.10", "map_cut.10"}
 
@@ -62,7 +63,7 @@ def ratios(n_queries: int, n_sources: int) -> dict[str, float]:
     evaluators = [pytrec_eval.RelevanceEvaluator(one, TREC) for one in lists.masked()]
     masked = lists.masked()
 
-    def prepared() -> object:
+    def prepared() -> SourceScores:
         return source_scores(run, qrels, tags, **OURS)
 
     def joined_anew() -> object:
@@ -77,6 +78,12 @@ def ratios(n_queries: int, n_sources: int) -> dict[str, float]:
             **OURS,
         )
 
+    scores = prepared()
+    for source, evaluator in zip(lists.sources, evaluators, strict=True):
+        theirs = evaluator.evaluate(lists.run)
+        values = np.array([theirs[q]["ndcg_cut_10"] for q in scores.query_ids])
+        if np.abs(values - scores.of("NDCG@10", source)).max() > SAME:
+            raise SystemExit(f"NDCG@10 of {source} differs from pytrec_eval's")
     works: dict[str, Callable[[], object]] = {
         "prepared": prepared,
         "with its join": joined_anew,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,11 +31,6 @@ def in_turns(
             works[name]()
             seconds[name].append(clock() - start)
     return seconds
-
-
-def ratio(ours: list[float], reference: list[float]) -> float:
-    """Median over the rounds of the ratio within one round, in which the load was alike."""
-    return statistics.median(a / b for a, b in zip(ours, reference, strict=True))
 
 
 def row(what: str, ours: str, reference: str, value: float, target: str, met: bool | None) -> dict:

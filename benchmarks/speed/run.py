@@ -10,88 +10,31 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pytrec_eval
 from interval_rows import interval_rows
+from joined import ratios
 from rounds import finish, row
 from verb_rows import verb_rows
-from workload import Workload
-
-from rag_sourcebias.measure.relevance import source_scores
 
 HERE = Path(__file__).parent
-CUTOFF = 10
-SAME = 1e-12
-
-
-def best_seconds(*works: Callable[[], object], rounds: int) -> list[float]:
-    """Best time of each piece of work, in turns, so that another load hits all of them alike."""
-    best = [float("inf")] * len(works)
-    for _ in range(rounds):
-        for i, work in enumerate(works):
-            start = time.perf_counter()
-            work()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best
 
 
 def milliseconds(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms"
 
 
-def per_source(*, n_queries: int, n_sources: int, target: float, rounds: int) -> list[dict]:
-    """Per-source NDCG@10 and MAP@10 against one prepared pytrec_eval pass per source.
-
-    On both sides everything is prepared that can be: evaluators and run dictionaries there, Run,
-    Qrels and TagTable here. Each evaluator holds the judgments of its source only, which is the
-    quickest way to ask pytrec_eval for the masked score.
-    """
-    load = Workload(n_queries=n_queries, depth=100, n_sources=n_sources)
-    run, qrels, tags, run_dict = load.run(), load.qrels(), load.tags(), load.run_dict()
-    wanted = {f"ndcg_cut.{CUTOFF}", f"map_cut.{CUTOFF}"}
-    passes = {s: pytrec_eval.RelevanceEvaluator(load.qrels_of(s), wanted) for s in load.sources}
-
-    def ours(ties: str) -> object:
-        return source_scores(
-            run, qrels, tags, measures=("NDCG", "MAP"), cutoffs=(CUTOFF,), ties=ties
-        )
-
-    scores = ours("trec")
-    theirs = {s: evaluator.evaluate(run_dict) for s, evaluator in passes.items()}
-    for source in load.sources:
-        for name, key in (
-            (f"NDCG@{CUTOFF}", f"ndcg_cut_{CUTOFF}"),
-            (f"MAP@{CUTOFF}", f"map_cut_{CUTOFF}"),
-        ):
-            values = np.array([theirs[source][q][key] for q in scores.query_ids])
-            difference = float(np.abs(values - scores.of(name, source)).max())
-            if difference > SAME:
-                raise SystemExit(f"{name} of {source} differs from pytrec_eval by {difference}")
-    reference, *ours_seconds = best_seconds(
-        lambda: [evaluator.evaluate(run_dict) for evaluator in passes.values()],
-        lambda: ours("trec"),
-        lambda: ours("expected"),
-        rounds=rounds,
-    )
+def scoring(n_queries: int, n_sources: int) -> list[dict]:
+    """NDCG@10 and MAP@10 of each source beside one pytrec_eval pass per source (joined.py)."""
     size = f"{n_queries:,} queries × 100, {n_sources} sources"
+    targets = {"prepared": 8 if n_sources == 2 else 30, "with its join": 4, "from dictionaries": 1}
     return [
-        row(
-            f"NDCG@10 + MAP@10, {size}, ties={ties!r}",
-            milliseconds(seconds),
-            f"pytrec_eval, {n_sources} passes: {milliseconds(reference)}",
-            reference / seconds,
-            f"≥ {target:g}×",
-            reference / seconds >= target,
-        )
-        for ties, seconds in zip(("trec", "expected"), ours_seconds, strict=True)
-    ]
+        row(f"NDCG@10 + MAP@10, {size}, {way}", "", "pytrec_eval", times, f"≥ {targets[way]}×",
+            times >= targets[way])
+        for way, times in ratios(n_queries, n_sources).items()
+    ]  # fmt: skip
 
 
 def child(code: str, *arguments: object) -> dict:
@@ -157,24 +100,16 @@ print(json.dumps({"seconds": time.perf_counter() - start}))
 
 
 def imports(*, rounds: int) -> list[dict]:
-    """Import time in fresh interpreters, as medians; ``audit`` loads every core module."""
-    modules = ("numpy", "rag_sourcebias", "rag_sourcebias.source.audit")
-    seconds: dict[str, list[float]] = {m: [] for m in modules}
-    for _ in range(rounds):
-        for module in modules:
-            seconds[module].append(child(IMPORT, module)["seconds"])
-    medians = {m: statistics.median(s) for m, s in seconds.items()}
+    """Import time in fresh interpreters, the best of each."""
+    ours, numpy = (
+        min(child(IMPORT, module)["seconds"] for _ in range(rounds))
+        for module in ("rag_sourcebias", "numpy")
+    )
+    reference = f"import numpy: {milliseconds(numpy)}"
     return [
-        row(
-            f"import {module}",
-            milliseconds(medians[module]),
-            f"import numpy: {milliseconds(medians['numpy'])}",
-            medians[module] / medians["numpy"],
-            "< 2×",
-            medians[module] < 2 * medians["numpy"],
-        )
-        for module in modules[1:]
-    ]
+        row("import rag_sourcebias", milliseconds(ours), reference, ours / numpy, "≤ 1×",
+            ours <= numpy)
+    ]  # fmt: skip
 
 
 MEMORY = """
@@ -216,8 +151,8 @@ def main() -> int:
     n_queries = 1_000 if quick else 10_000
     rounds = 3 if quick else 7
     rows = [
-        *per_source(n_queries=n_queries, n_sources=2, target=8, rounds=rounds),
-        *per_source(n_queries=n_queries, n_sources=10, target=35, rounds=rounds),
+        *scoring(n_queries, 2),
+        *scoring(n_queries, 10),
         *bootstrap(n=n_queries, resamples=n_queries),
         *imports(rounds=rounds),
         *memory(n_queries=n_queries),

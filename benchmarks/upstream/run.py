@@ -143,23 +143,6 @@ class Place:
         code = f"import importlib.metadata as m; print(m.version({package!r}))"
         return call(self.python, "-c", code).strip()
 
-    def newer(self) -> dict[str, str]:
-        """Return releases of the index that are newer than what is installed, and why."""
-        found = {}
-        for package in sorted({suite.package for suite in SUITES.values()} | set(WITHOUT)):
-            listed = call(self.python, "-m", "pip", "index", "versions", package)
-            wanted = listed.partition("(")[2].partition(")")[0]
-            if wanted == self.version(package):
-                continue
-            pip = (self.python, "-m", "pip", "install", "--dry-run", "--quiet")
-            done = subprocess.run(
-                [*pip, f"{package}=={wanted}"], capture_output=True, text=True, check=False
-            )
-            errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
-            why = errors[0].removeprefix("ERROR: ") if errors else "outside of somebody's bounds"
-            found[f"{package} {wanted}"] = why.partition(" (from versions")[0]
-        return found
-
     def tests_of(self, suite: Suite) -> Path:
         """Return the folder that holds a suite's tests, fetched where it is not there."""
         if suite.of == "here":
@@ -298,7 +281,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--only", action="append", choices=SUITES, help="these suites")
     parser.add_argument("--versions", action="append", choices=VERSIONS)
-    parser.add_argument("--newest", dest="versions", action="append_const", const="newest")
     parser.add_argument("--modes", nargs="+", choices=(*MODES[2:], "wrapped"), help="these only")
     parser.add_argument("--source", type=Path, default=ROOT, help="checkout that is tested")
     parser.add_argument("--work", type=Path, help="folder for environments; kept")
@@ -314,7 +296,6 @@ def main() -> int:
             place.make()
             rows = found.setdefault(versions, {"python": sys.version.split()[0], "suites": {}})
             rows["without"] = {f"{p} {place.version(p)}": why for p, why in WITHOUT.items()}
-            rows["newer"] = place.newer() if versions == "newest" else {}
             for name in options.only or SUITES:
                 print(f"{name}, {versions}", flush=True)
                 suite = SUITES[name]

@@ -93,10 +93,6 @@ def page(found: Mapping[str, Any]) -> str:
         notes = [f"- {name}: {row['note']}" for name, row in part["suites"].items() if row["note"]]
         notes += [f"- {name}: not run" for name in sorted(suites - set(part["suites"]))]
         notes += [f"- {package}: not run, {why}" for package, why in part["without"].items()]
-        notes += [
-            f"- {package} is at the package index and could not be installed: {why}"
-            for package, why in part.get("newer", {}).items()
-        ]
         parts += [f"## {title}", f"Python {part['python']}.", grid(head, rows)]
         parts += ["\n".join([*notes, *named(part)])]
     return "\n\n".join(part for part in parts if part) + "\n"

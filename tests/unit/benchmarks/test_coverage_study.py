@@ -123,12 +123,6 @@ def test_other_errors_are_not_swallowed():
         run(["wrong"])
     with pytest.raises(DataError, match="'bootstrap' is defined for target 'population'"):
         run(["bootstrap"], target="pool")
-    with pytest.raises(DataError, match="2 human and 3 judge values"):
-        coverage_study([1, 2], [1, 2, 3], sizes=[2], methods=["labels"], n_unlabeled=2)
-    with pytest.raises(DataError, match=r"sizes \[1\]"):
-        run(["labels"], sizes=[1])
-    with pytest.raises(DataError, match="299 clusters for 300 items"):
-        run(["labels"], clusters=np.arange(299))
 
 
 def test_zero_width_holds_the_truth_up_to_rounding():
