@@ -12,7 +12,6 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import answer_reports
@@ -24,6 +23,7 @@ import style_reports
 from judged_reports import items_of
 from outputs import document_of
 from scipy.stats import norm
+from stored_reports import stored
 
 from rag_sourcebias.answers.data import AnswerConfig
 from rag_sourcebias.core.finding import Interval
@@ -33,10 +33,8 @@ from rag_sourcebias.infer.equivalence import NoninferiorityTest
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
-from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report import document as d
 
-STORED = Path(__file__).parents[1] / "golden" / "reports"
 Rng = np.random.Generator
 N_REPORTS = 6
 
@@ -62,11 +60,6 @@ def p_of(rng: Rng, found: Interval) -> float:
     return float(2 * norm.sf(abs(found.estimate) / sd * rng.uniform(0.85, 1.15)))
 
 
-@functools.cache
-def stored(name: str) -> Any:
-    return read_report(STORED / f"{name}.json.gz")
-
-
 def style(rng: Rng) -> Any:
     systems = {
         f"system {i}": style_reports.similarities(
@@ -77,6 +70,7 @@ def style(rng: Rng) -> Any:
         for i in range(int(rng.integers(1, 7)))
     }
     report = style_reports.style_report(systems)
+    measured = stored("style-full").systems[0].quality
 
     def quality(old: Any) -> Any:
         if old.change is None:
@@ -89,10 +83,7 @@ def style(rng: Rng) -> Any:
     return dataclasses.replace(
         report,
         systems=tuple(
-            dataclasses.replace(
-                s, quality=tuple(map(quality, style_reports.quality(style_reports.QUERIES, 25)))
-            )
-            for s in report.systems
+            dataclasses.replace(s, quality=tuple(map(quality, measured))) for s in report.systems
         ),
     )
 
@@ -190,7 +181,7 @@ def debias(rng: Rng) -> Any:
     known = rng.integers(0, 3)  # of how many methods it is known what they were fitted on
     methods = tuple(
         dataclasses.replace(m, name=f"method {i}", fitted_on="a" if i <= known else "")
-        for i, m in enumerate(debias_reports.METHODS[:2], 1)
+        for i, m in enumerate(stored("debias-full").methods[:2], 1)
     )
     report = debias_reports.debias_report((), methods=methods)
     return dataclasses.replace(report, datasets=datasets, n_tests=24)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from stored_reports import stored
 
 from rag_sourcebias.core.finding import Finding, Frame, Interval, Wording
-from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.document import First, Table
 from rag_sourcebias.source.audit import adjusted
 from rag_sourcebias.source.findings import REPEATS, SourceCode
 
-STORED = Path(__file__).parents[1] / "golden" / "reports"
 N_REPORTS = 12
 Rng = np.random.Generator
 Row = dict[str, Any]
@@ -48,11 +46,6 @@ def p_of(rng: Rng, found: Interval) -> float:
     """Return a p-value like that of another test of the same: it may disagree at the border."""
     sd = max((found.upper - found.lower) / 3.92, 1e-9)
     return float(2 * norm.sf(abs(found.estimate) / sd * rng.uniform(0.85, 1.15)))
-
-
-@functools.cache
-def stored(name: str) -> Any:
-    return read_report(STORED / f"{name}.json.gz")
 
 
 def random_cell(rng: Rng, old: Any) -> Any:

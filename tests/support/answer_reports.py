@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 from rag_sourcebias.answers.audit import measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig
 from rag_sourcebias.core.texts import AnswerTexts
-from rag_sourcebias.infer.texts import TextStatistic
 
 SYSTEMS = ("terse", "plain", "chatty", "essay")
 LENGTHS = (2, 12, 25, 60)
@@ -64,42 +62,4 @@ def single(slope=-0.08, *, n=200, config=CONFIG, lengths=LENGTHS, wrong_longer=1
     """Return a report of one score, which by default rewards short answers."""
     answers = simulated(n=n, lengths=lengths, wrong_longer=wrong_longer)
     scores = {"cosine": score(answers, slope=slope, **changes)}
-    return measure_answer_bias(scores, answers, config=config, text_statistics=False)
-
-
-@functools.cache
-def several():
-    """Return a report of a score that rewards short answers, a fair one, and one for long ones."""
-    answers = simulated()
-    scores = {
-        "short": score(answers, slope=-0.08),
-        "fair": score(answers, noise=0.2),
-        "long": 100 * score(answers, slope=0.05),
-    }
-    report = measure_answer_bias(scores, answers, config=CONFIG, text_statistics=False)
-    return dataclasses.replace(report, text_statistics=statistics())
-
-
-def statistics():
-    """Return two statistics per system; those of texts have tests of their own."""
-    return tuple(
-        TextStatistic(
-            group=system,
-            name=name,
-            n=100,
-            mean=None,
-            average=average,
-            quantiles=tuple(average * f for f in (0.5, 0.8, 1.0, 1.2, 1.5)),
-        )
-        for system, length in zip(SYSTEMS, LENGTHS, strict=True)
-        for name, average in (("words", float(length)), ("ROUGE-L", 1 / (1 + length)))
-    )
-
-
-@functools.cache
-def everyone_right():
-    """Return a report without wrong answers, adjustment and scores-assisted intervals."""
-    answers = simulated(n=60, p_correct=1.0)
-    config = AnswerConfig(resamples=400, adjust=False)
-    scores = {"cosine": score(answers, slope=-0.08)}
     return measure_answer_bias(scores, answers, config=config, text_statistics=False)

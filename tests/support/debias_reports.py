@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rag_sourcebias.core.training import TrainingHistory, TrainingPoint
 from rag_sourcebias.debias.audit import quality_changes, skew_changes
 from rag_sourcebias.debias.data import (
     DEBIAS_ROWS,
@@ -18,10 +16,8 @@ from rag_sourcebias.debias.data import (
     DebiasMethod,
     DebiasOutcome,
     DebiasScores,
-    DebiasSearch,
 )
 from rag_sourcebias.debias.legacy_report import DebiasReport
-from rag_sourcebias.debias.search import debias_curve
 from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.measure.texts import DataSummary
 
@@ -148,88 +144,6 @@ def adjusted(datasets: Sequence[DebiasDataset]) -> tuple[DebiasDataset, ...]:
     )
 
 
-@functools.cache
-def simulated_search(
-    weights: Sequence[float] = (0, 1e-4, 1e-3, 1e-2, 0.1, 1),
-    shifts: Sequence[float] = (0.15, 0.11, 0.05, 0.0, -0.2, -0.4),
-    gains: Sequence[float] = (0, 0.05, 0.06, 0.06, 0.0, -0.3),
-    seeds: int = 3,
-    n: int = 400,
-) -> DebiasSearch:
-    """Return a curve through simulated rankings, by the function that real searches use."""
-    scores = {
-        weight: [
-            simulated_scores(
-                "", shift, n=n, quality=gain, seed=7 * s + round(1000 * weight), noise=0.02
-            )
-            for s in range(seeds)
-        ]
-        for weight, shift, gain in zip(weights, shifts, gains, strict=True)
-    }
-    return debias_curve(scores, searched="debias weight", data="nfcorpus", config=CONFIG)
-
-
-def training_runs(
-    name: str, weights: Sequence[float] = (0.01, 0.1), seeds: Sequence[int] = (0, 1, 2)
-) -> tuple[TrainingHistory, ...]:
-    """Return histories whose losses fall."""
-    found = []
-    for weight in weights:
-        for seed in seeds:
-            rng = np.random.default_rng(seed)
-            points = [TrainingPoint(step=0)]
-            for step in range(25, 151, 25):
-                done = step / 150
-                points.append(
-                    TrainingPoint(
-                        step=step,
-                        rank_loss=1.1 - 0.5 * done + 0.05 * float(rng.normal()),
-                        debias_loss=weight * (9 - 6 * done),
-                        hinge_share=0.52 - 0.3 * done,
-                    )
-                )
-            found.append(
-                TrainingHistory(
-                    name=name,
-                    debias_weight=weight,
-                    seed=seed,
-                    n_pairs=2400,
-                    n_steps=150,
-                    seconds=81.3,
-                    settings={"base loss": "MNRL", "reduction": "sum", "scale": "20"},
-                    points=tuple(points),
-                )
-            )
-    return tuple(found)
-
-
-METHODS = (
-    DebiasMethod(
-        name="projection, 4 directions",
-        kind="projection",
-        settings={"method": "pca", "directions": "4", "strength": "1"},
-        fitted_on="nfcorpus",
-        n_pairs=2400,
-        encode_cost=1.004,
-    ),
-    DebiasMethod(
-        name="parity offset",
-        kind="calibration",
-        settings={"similarity": "cosine"},
-        fitted_on="nfcorpus",
-        n_pairs=2400,
-    ),
-    DebiasMethod(
-        name="trained, weight 0.1",
-        kind="training",
-        settings={"base loss": "MNRL", "reduction": "sum"},
-        fitted_on="nfcorpus",
-        n_pairs=2400,
-        encode_cost=0.99,
-    ),
-)
-
-
 def debias_report(
     datasets: Sequence[DebiasDataset],
     *,
@@ -256,73 +170,3 @@ def debias_report(
         "created": "2025-11-21T05:00:00+00:00",
     }
     return DebiasReport(**{**fields, **changes})  # type: ignore[arg-type]
-
-
-@functools.cache
-def full_report() -> DebiasReport:
-    """Three methods on two data sets and a second LLM, a search and its training runs."""
-    near, far = (
-        {
-            "projection, 4 directions": (-0.06, 0.03),
-            "parity offset": (0.0, 0.0),
-            "trained, weight 0.1": (-0.2, -0.1),
-        },
-        {
-            "projection, 4 directions": (0.25, 0.0),
-            "parity offset": (0.0, 0.02),
-            "trained, weight 0.1": (0.1, 0.05),
-        },
-    )
-    first = debias_dataset("nfcorpus", near, n=324, seed=3, n_seen=12)
-    second = debias_dataset("nq-utd", far, n=80, seed=5)
-    third = debias_dataset("outfox", far, n=200, seed=8, other="llm:gpt-4")
-    return debias_report(
-        (first, second, third),
-        methods=METHODS,
-        search=simulated_search(),
-        training=training_runs("trained, weight 0.1"),
-        warnings=("80 queries of nq-utd are few.",),
-    )
-
-
-@functools.cache
-def plain_report() -> DebiasReport:
-    """One system of unknown origin on one data set; nothing else."""
-    data = debias_dataset("nfcorpus", {"debiased": (0.0, 0.0)}, n=200, seed=4)
-    return debias_report((data,))
-
-
-def refused_report() -> DebiasReport:
-    """Nothing has an interval, and the qualities before are 0."""
-    report = plain_report()
-    dataset = report.datasets[0]
-    outcomes = []
-    for outcome in dataset.outcomes:
-        skew = tuple(
-            dataclasses.replace(
-                s,
-                before=None,
-                after=None,
-                change=None,
-                p_value=None,
-                p_adjusted=None,
-                refusal="neither source scores on 200 queries",
-            )
-            for s in outcome.skew
-        )
-        quality = tuple(
-            dataclasses.replace(
-                q,
-                before=0.0,
-                after=0.0,
-                difference=None,
-                p_value=None,
-                test=None,
-                refusal="no query scored before",
-            )
-            for q in outcome.quality
-        )
-        outcomes.append(dataclasses.replace(outcome, skew=skew, quality=quality))
-    return dataclasses.replace(
-        report, datasets=(dataclasses.replace(dataset, outcomes=tuple(outcomes)),)
-    )

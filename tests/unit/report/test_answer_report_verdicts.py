@@ -3,7 +3,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from answer_reports import several, single
+from answer_reports import single
+from stored_reports import stored
 
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.answers.measure import answer_finding
@@ -90,7 +91,8 @@ def test_a_score_that_rewards_short_answers():
 
 
 def test_a_score_for_long_answers_names_the_pair_the_other_way_round():
-    report = dataclasses.replace(several(), scorers=several().scorers[2:])
+    report = stored("answers-several")
+    report = dataclasses.replace(report, scorers=report.scorers[2:])
     raw = report.scorers[0].raw
     (found,) = (d for d in raw.differences if (d.first, d.second) == ("terse", "essay"))
     assert found.difference.upper < 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from outputs import to_html
+from stored_reports import stored
 
 from rag_sourcebias import load_sample, measure_source_bias
 from rag_sourcebias.core.data import Qrels, Run
@@ -17,7 +18,6 @@ from rag_sourcebias.report.document import differing
 from rag_sourcebias.report.render import without_texts, write_report
 from rag_sourcebias.source.page import SkewReport
 
-STORED = Path(__file__).parents[2] / "golden" / "reports"
 KEPT = {"text", "asked", "baseline_text", "other_text"}
 TEXTS = ("skew-evidence", "style-evidence", "pairs-full")
 
@@ -81,7 +81,7 @@ def test_a_source_audit_keeps_the_texts_that_were_ranked() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_without_texts_no_text_is_in_any_file(name: str, tmp_path: Path) -> None:
-    report = read_report(STORED / f"{name}.json.gz")
+    report = stored(name)
     quoted = quotations(report)
     assert len(quoted) > 4
     with_them = write_report(report, tmp_path / "all")
@@ -114,7 +114,7 @@ def quotations(report: object) -> list[str]:
 
 
 def test_hostile_texts_are_shown_and_not_obeyed() -> None:
-    report = read_report(STORED / "skew-evidence.json.gz")
+    report = stored("skew-evidence")
     assert isinstance(report, SkewReport)
     system = report.systems[0]
     case = system.evidence[0]

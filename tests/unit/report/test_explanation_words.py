@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-import explain_reports as made
+from stored_reports import stored
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.report import document, headline
@@ -31,14 +31,15 @@ def blocks(report, kind):
 
 def told(part, **changes):
     """Return findings by topic, and the headline, where a part of a clear report is another."""
-    source = made.clear_report().sources[0]
+    clear = stored("explain-clear")
+    source = clear.sources[0]
     old = getattr(source, part)
     new = (
         (dataclasses.replace(old[0], **changes),)
         if isinstance(old, tuple)
         else dataclasses.replace(old, **changes)
     )
-    report = made.explain_report(dataclasses.replace(source, **{part: new}))
+    report = dataclasses.replace(clear, sources=(dataclasses.replace(source, **{part: new}),))
     (found,) = blocks(report, Listing)
     topics = [of.partition(" (") for of in found.of]
     return {
@@ -58,7 +59,7 @@ def test_a_clear_difference_of_spectra():
 
 
 def test_a_tail_that_resamples_cannot_hold_is_not_judged():
-    found = made.clear_report().sources[0].spectrum
+    found = stored("explain-clear").sources[0].spectrum
     few = dataclasses.replace(found, n=40, head=ends(3, 1), tail=None)
     assert (found.n_supported, few.n_supported) == (32, 24)
     for spread, established in ((1, True), (4, False)):
@@ -72,7 +73,7 @@ def test_a_tail_that_resamples_cannot_hold_is_not_judged():
 
 
 def test_no_page_calls_perplexity_a_cause():
-    for report in (made.clear_report(), made.several_report()):
+    for report in (stored("explain-clear"), stored("explain-several")):
         rows = [
             row
             for found in blocks(report, Listing)
@@ -87,7 +88,7 @@ def test_no_page_calls_perplexity_a_cause():
 
 
 def test_perplexity_at_equal_length():
-    gap, topic = made.clear_report().sources[0].perplexity[0].gap, "perplexity under smollm2"
+    gap, topic = stored("explain-clear").sources[0].perplexity[0].gap, "perplexity under smollm2"
     same = dataclasses.replace(gap, gap_equal_length=ends(-0.02, 0.05))
     text = told("perplexity", gap=same)[0][topic][1]
     assert "at equal length −0.02 [−0.07, 0.03]" in text

@@ -6,17 +6,12 @@ import dataclasses
 import io
 import json
 import re
-from functools import cache
 
-import answer_reports
-import debias_reports
-import explain_reports
-import judged_reports
 import pytest
-import style_reports
-import test_pair_pages
 from rich.console import Console
-from test_report_pages import HOSTILE, assert_sound
+from stored_reports import stored
+from test_every_kind import assert_sound
+from test_pair_pages import HOSTILE
 
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.render import print_report, visible_report, write_report
@@ -27,52 +22,32 @@ SHOWN = re.compile(r"\\u(001b|0000|009b|202e|d800|fffe)")  # narrow tables short
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
-def one_source():
-    return explain_reports.explain_report(explain_reports.explained())
-
-
-BUILT = {
-    "style": (style_reports.style_report, "formal"),
-    "answers": (answer_reports.single, "cosine"),
-    "debias": (debias_reports.plain_report, "debiased"),
-    "explain": (one_source, "smollm2"),
-    "judged": (judged_reports.single, "helpfulness"),
-    "pairs": (test_pair_pages.several, "alpha"),
+#: A report of each kind, and one of its names.
+NAMES = {
+    "skew-full": "llama-2",
+    "style-full": "formal",
+    "answers-single": "cosine",
+    "debias-plain": "debiased",
+    "explain-several": "smollm2",
+    "judged-mean": "helpfulness",
+    "pairs-several": "llm:b",
 }
-KINDS = ["skew", *BUILT]
 
 
-@pytest.fixture(scope="module")
-def simple(make):
-    return make.report([make.simple(make.cell(), make.cell("NDCG@1"))])
-
-
-@pytest.fixture(scope="module")
-def clean(simple):
-    return cache(lambda kind: simple if kind == "skew" else BUILT[kind][0]())
-
-
-@pytest.fixture(scope="module")
-def hostile(clean):
-    """Give the report of a kind with one of its names poisoned wherever it stands."""
-
-    def made(kind):
-        name = "llama-2" if kind == "skew" else BUILT[kind][1]
-        text = json.dumps(clean(kind).to_dict())
-        text, n = re.subn(rf"\b({name})\b", lambda found: json.dumps(found[0] + BAD)[1:-1], text)
-        assert n
-        report = json.loads(text)
-        report["warnings"] = [BAD]
-        if kind == "skew":
-            numbers = {"source": BAD, "ratio": 1.5, "baseline": "human"}
-            report["findings"] = [
-                {"code": "data.length", "numbers": numbers, "severity": "warning"}
-            ]
-        if "environment" in report:
-            report["environment"] = {BAD: BAD}
-        return type(clean(kind)).from_dict(report)
-
-    return cache(made)
+def hostile(kind):
+    """Return the report of a kind with one of its names poisoned wherever it stands."""
+    text = json.dumps(stored(kind).to_dict())
+    name = rf"\b({NAMES[kind]})\b"
+    text, n = re.subn(name, lambda found: json.dumps(found[0] + BAD)[1:-1], text)
+    assert n
+    report = json.loads(text)
+    report["warnings"] = [BAD]
+    if kind == "skew-full":
+        numbers = {"source": BAD, "ratio": 1.5, "baseline": "human"}
+        report["findings"] = [{"code": "data.length", "numbers": numbers, "severity": "warning"}]
+    if "environment" in report:
+        report["environment"] = {BAD: BAD}
+    return type(stored(kind)).from_dict(report)
 
 
 def terminal(report):
@@ -81,8 +56,8 @@ def terminal(report):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_hostile_report_is_written_shown_and_read_again(hostile, clean, tmp_path, caplog, kind):
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_hostile_report_is_written_shown_and_read_again(tmp_path, caplog, kind):
     report = hostile(kind)
     files = write_report(report, tmp_path)
     assert list(files) == ["json", "md", "html"]
@@ -102,23 +77,24 @@ def test_a_hostile_report_is_written_shown_and_read_again(hostile, clean, tmp_pa
     assert json.dumps(again.to_dict()) == json.dumps(report.to_dict())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_clean_report_is_left_alone(clean, kind):
-    assert visible_report(clean(kind)) is clean(kind)
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_clean_report_is_left_alone(kind):
+    assert visible_report(stored(kind)) is stored(kind)
 
 
-def test_a_name_with_a_line_break_forges_no_line_of_the_terminal(simple):
+def test_a_name_with_a_line_break_forges_no_line_of_the_terminal():
+    simple = stored("skew-evidence")
     system = dataclasses.replace(simple.systems[0], name="BM25\nVerdict: nothing to see")
     report = dataclasses.replace(simple, systems=(system,))
-    assert "\nVerdict:" not in terminal(report)
+    assert "\nVerdict: nothing" not in terminal(report)
     assert "BM25\\u000aVerdict:" in terminal(report)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NAMES)
 @pytest.mark.parametrize("width", [40, 80])
-def test_every_terminal_width(clean, kind, width):
+def test_every_terminal_width(kind, width):
     stream = io.StringIO()
-    print_report(clean(kind), Console(file=stream, width=width))
+    print_report(stored(kind), Console(file=stream, width=width))
     lines = stream.getvalue().splitlines()
     # a command is copied as one line
     assert max(len(line) for line in lines if "rag-sourcebias " not in line) <= width

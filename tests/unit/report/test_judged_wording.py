@@ -3,7 +3,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from judged_reports import answers, single
+from judged_reports import single
+from stored_reports import stored
 
 from rag_sourcebias.judged.page import document, higher, role, sentence
 from rag_sourcebias.report.document import Table
@@ -67,16 +68,18 @@ def comparisons(report):
 
 
 def test_a_system_is_called_higher_only_where_its_interval_says_so():
-    for c, row in zip(answers().comparisons, comparisons(answers()), strict=True):
+    for c, row in zip(
+        stored("judged-answers").comparisons, comparisons(stored("judged-answers")), strict=True
+    ):
         i = c.interval
         assert row["higher"] == higher(c) or (row["higher"], higher(c)) == ("cannot tell", "")
         assert higher(c) == (c.first if i.lower > 0 else c.second if i.upper < 0 else "")
 
 
 def test_an_end_that_rounds_to_zero_shows_its_side():
-    c = answers().comparisons[0]
+    c = stored("judged-answers").comparisons[0]
     interval = dataclasses.replace(c.interval, estimate=-0.1, lower=-0.2, upper=-0.0004)
     changed = (dataclasses.replace(c, interval=interval),)
-    (row,) = comparisons(dataclasses.replace(answers(), comparisons=changed))
+    (row,) = comparisons(dataclasses.replace(stored("judged-answers"), comparisons=changed))
     assert row["95% interval"] == "[−0.2000, −0.0004]"
     assert row["higher"] == c.second

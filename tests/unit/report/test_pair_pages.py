@@ -3,54 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import io
 import re
-from html import unescape
 
-import pytest
-from hashing_encoder import HashingEncoder
 from outputs import to_html, to_markdown
 from paired_texts import WordSpec, human_text, paired_dataset
 from rich.console import Console
-from test_report_pages import HOSTILE, Page
+from stored_reports import stored
 
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.pairs.findings import PairsCode
 from rag_sourcebias.pairs.page import marked
-from rag_sourcebias.report.render import print_report, visible_report, without_texts
+from rag_sourcebias.report.render import print_report, without_texts
 
+HOSTILE = "<script>alert(1)</script>|[x](javascript:y)\"'&`"
 FAST = PairCheckConfig()
-SECTIONS = {"criteria", "flags", "values", "worst", "sole", "reading", "data"}
-
-
-def faulty(i, human, other):
-    if i % 20 == 3:
-        return "I'm sorry, but I can't assist with that request."
-    if i % 10 == 5:
-        return human.replace("1,", "")
-    return other.replace(f"{1200 + 7 * i} crowns", "9999 crowns") if i % 10 == 9 else other
-
-
-def full():
-    return check_paired_corpus(
-        paired_dataset(n=60, rewrite=faulty),
-        encoder=HashingEncoder(),
-        retrievers=[WordSpec()],
-        config=FAST,
-    )
-
-
-def several():
-    data = paired_dataset(
-        n=25, sources=("llm:alpha", "llm:b"), rewrite=lambda i, _h, o: None if i == 3 else o
-    )
-    return check_paired_corpus(data, retrievers=[WordSpec("one"), WordSpec("two")], config=FAST)
-
-
-def clean():
-    return check_paired_corpus(paired_dataset(n=25).corpus, config=FAST)
 
 
 def hostile():
@@ -64,79 +32,21 @@ def hostile():
     return dataclasses.replace(found, encoder=HOSTILE)
 
 
-REPORTS = {"full": full, "several": several, "clean": clean, "hostile": hostile}
-
-
-@functools.cache
-def report_of(name):
-    return REPORTS[name]()
-
-
-@functools.cache
-def page_of(name):
-    return to_html(report_of(name))
-
-
-@pytest.fixture(params=list(REPORTS))
-def name(request):
-    return request.param
-
-
-def markdown_of(report):
-    return to_markdown(report)
-
-
-def plain(text):
-    return text.replace("\\", "").replace("&#39;", "'").replace("&lt;", "<")
-
-
 def printed(report, width=4000):
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=width))
     return stream.getvalue()
 
 
-def test_sections_follow_the_content() -> None:
-    ids = {name: set(Page(page_of(name)).ids) & SECTIONS for name in REPORTS}
-    assert ids["full"] == ids["hostile"] == SECTIONS
-    assert ids["several"] == SECTIONS - {"worst"}
-    assert ids["clean"] == SECTIONS - {"worst", "sole"}
-
-
-def test_all_outputs_say_what_was_found(name) -> None:
-    report = report_of(name)
-    document = visible_report(report).page()
-    told = (*document.first.lines(), *document.headline, *document.warnings)
-    for text in (plain(page_of(name)), plain(markdown_of(report)), printed(report)):
-        said = " ".join(text.replace("&amp;", "&").replace("&#34;", '"').split())
-        for finding in told:
-            assert " ".join(str(finding).split()) in said.replace("&gt;", ">")
-    for table in re.findall(r"(?:^\|.*\n)+", markdown_of(report), flags=re.MULTILINE):
-        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
-
-
-def test_page_and_markdown_show_the_tables_of_the_report(name) -> None:
-    report = visible_report(report_of(name))
-    html = " ".join(unescape(page_of(name)).split())
-    markdown = " ".join(markdown_of(report).replace("\\", "").split())
-    shown = [frame for frame in report.frames.values() if len(frame)]
-    assert len(shown) >= 8
-    for frame in shown:
-        for cell in {cell for row in frame.rows() for cell in row}:
-            text = " ".join(cell.split())
-            assert text in html
-            assert text.replace("\\", "") in markdown
-
-
 def test_a_terminal_names_the_worst_pairs_and_their_flags() -> None:
-    report, text = report_of("full"), printed(report_of("full"))
+    report, text = stored("pairs-full"), printed(stored("pairs-full"))
     shown = [pair for pair in report.sources[0].worst if f" {pair.pair_id} " in text]
     assert shown == list(report.sources[0].worst[:3])
     assert all(", ".join(pair.flags) in text for pair in shown)
 
 
 def test_lost_and_added_facts_are_marked_side_by_side() -> None:
-    report, html = report_of("full"), page_of("full")
+    report, html = stored("pairs-full"), to_html(stored("pairs-full"))
     (pair,) = [p for p in report.sources[0].worst if p.pair_id == "d9"]
     assert (pair.numbers_missing, pair.numbers_added) == (("1263",), ("9999",))
     original, rewrite = html.split("d9</bdi>")[1].split('class="side new"')[:2]
@@ -157,24 +67,24 @@ def test_marks_are_whole_words_the_longest_first() -> None:
 
 
 def test_without_texts_flags_and_values_are_left() -> None:
-    bare = without_texts(report_of("full"))
-    (part,), (whole,) = bare.sources, report_of("full").sources
+    bare = without_texts(stored("pairs-full"))
+    (part,), (whole,) = bare.sources, stored("pairs-full").sources
     assert [pair.flags for pair in part.worst] == [pair.flags for pair in whole.worst]
     assert not len(bare.table("facts"))
     text = to_markdown(bare)
-    assert "crowns" in to_markdown(report_of("full"))
+    assert "crowns" in to_markdown(stored("pairs-full"))
     assert not re.search("crowns|Novak|1263", text)
     assert "refusal, unrelated, length, numbers, names" in text
 
 
 def test_the_verdict_follows_the_criteria_and_the_share_of_broken_pairs() -> None:
-    verdicts = {name: report_of(name).page().first.verdict.code for name in REPORTS}
-    assert verdicts["full"] is PairsCode.MANY_BROKEN
-    assert verdicts["several"] is PairsCode.UNFIT
-    assert verdicts["clean"] is PairsCode.UNCHECKED
-    assert report_of("full").verdict == "broken_pairs"
-    assert report_of("several").verdict == "criteria_not_met"
-    assert report_of("clean").verdict == "not_all_checked"
+    for name, code, verdict in (
+        ("full", PairsCode.MANY_BROKEN, "broken_pairs"),
+        ("several", PairsCode.UNFIT, "criteria_not_met"),
+        ("clean", PairsCode.UNCHECKED, "not_all_checked"),
+    ):
+        report = stored(f"pairs-{name}")
+        assert (report.page().first.verdict.code, report.verdict) == (code, verdict)
     good = check_paired_corpus(paired_dataset(n=25), config=FAST)
     assert good.page().first.verdict.code is PairsCode.FIT
     assert good.verdict == "sound"

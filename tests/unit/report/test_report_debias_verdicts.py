@@ -7,8 +7,8 @@ import pytest
 from debias_reports import (
     debias_dataset,
     debias_report,
-    full_report,
 )
+from stored_reports import stored
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import skew_standing
@@ -245,7 +245,7 @@ def test_whether_the_data_are_new(fitted_on, settings, n_seen, role, says):
 
 
 def test_which_method_is_best():
-    report = full_report()
+    report = stored("debias-full")
     assert choice_sentence(report) == (
         "None of 3 changed systems meets all criteria on any data set."
     )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from stored_reports import stored
 
-from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.document import Pictures
-from rag_sourcebias.report.figures import COLOURS, draw
+from rag_sourcebias.report.figures import draw
 
 LLM = "llm:llama-2"
 
@@ -28,68 +26,7 @@ def pictures(report):
 
 @pytest.fixture(scope="module")
 def with_cases():
-    return read_report(Path(__file__).parents[2] / "golden" / "reports" / "skew-evidence.json.gz")
-
-
-@pytest.fixture(scope="module")
-def made(full_report, with_cases):
-    return {pic.Points: pictures(with_cases)[pic.Points]} | pictures(full_report)
-
-
-@pytest.fixture(scope="module")
-def drawn(made):
-    kinds = {pic.Intervals: "delta", pic.Points: "paired"}
-    return {name: draw(made[kind][0], uid=name) for kind, name in kinds.items()}
-
-
-def text_of(svg):
-    return [
-        "".join(e.itertext()) for e in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
-    ]
-
-
-@pytest.mark.parametrize("name", ["delta", "paired"])
-def test_svg_is_accessible_and_scales(drawn, name):
-    root = ET.fromstring(drawn[name])
-    assert root.get("role") == "img"
-    assert root.get("width") == "100%"
-    assert root.get("height") is None
-    assert root.get("viewBox").split()[2] == "360"
-    title, desc = root[0], root[1]
-    assert root.get("aria-labelledby") == f"{title.get('id')} {desc.get('id')}"
-    assert len(title.text) > 10
-    assert len(desc.text) > 10
-
-
-@pytest.mark.parametrize("name", ["delta", "paired"])
-def test_svg_follows_the_page(drawn, name):
-    svg = drawn[name]
-    assert "var(--plot-" in svg
-    assert not [c for c in COLOURS.values() if c in svg]
-    # No colour may be left that a dark page could not change.
-    fixed = re.sub(r"var\([^)]*\)", "", svg)
-    assert re.findall(r"#[0-9a-f]{6}\b", fixed) == []
-    assert "<style" not in svg
-
-
-@pytest.mark.parametrize("name", ["delta", "paired"])
-def test_ids_are_prefixed_and_refer_to_each_other(drawn, name):
-    svg = drawn[name]
-    ids = re.findall(r'\bid="([^"]+)"', svg)
-    assert len(ids) == len(set(ids))
-    assert all(i.startswith(f"{name}-") for i in ids)
-    references = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg)
-    assert references
-    words = {f"{name}-title", f"{name}-desc"}
-    assert {a or b for a, b in references} | words == set(ids)
-    assert words == set(re.search(r'aria-labelledby="([^"]+)"', svg)[1].split())
-
-
-def test_relative_delta_shows_missing_values_in_words(made):
-    ndcg, map_ = (text_of(draw(picture, uid="a")) for picture in made[pic.Intervals][:2])
-    assert "no interval" in ndcg
-    assert "← LLM ranked higher | human ranked higher →" in ndcg
-    assert "undefined" in map_
+    return stored("skew-evidence")
 
 
 def test_a_line_for_each_case_leads_from_one_score_to_the_other(with_cases):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from outputs import to_html, to_markdown
+from stored_reports import stored
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.kinds import read_report
@@ -16,8 +17,8 @@ from rag_sourcebias.report.render import write_report, write_report_json
 
 
 @pytest.fixture(scope="module")
-def report(make):
-    return make.report([make.simple(make.cell(), make.cell("NDCG@5"))])
+def report():
+    return stored("judged-mean")
 
 
 def same(one, other):

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from outputs import to_html, to_markdown
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report.document import renamed, text_figures, text_frame, text_key, text_notes
 from rag_sourcebias.report.figures import draw
-from rag_sourcebias.source.page import SkewReport
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")
@@ -133,30 +130,3 @@ def test_a_key_and_notes_hold_of_what_was_measured():
     assert ("cut", ()) in notes
     assert (MODE, ()) in notes
     assert text_notes(made(("human", "a"), notes=("cut",))[:2])[0][1] == ()
-
-
-# In the report of sources
-
-
-@pytest.fixture(scope="module")
-def with_texts(full_report):
-    return dataclasses.replace(full_report, text_statistics=made(("human", "llm:llama-2")))
-
-
-def test_the_source_report_has_a_section_of_texts(with_texts, full_report):
-    page = to_html(with_texts)
-    assert 'id="texts"' in page
-    assert "What the texts look like" in page
-    assert "WordNet" in page
-    text = to_markdown(with_texts)
-    assert "## What the texts look like" in text
-    assert "| llm:llama-2 | 80 |" in text
-    for plain in (to_html(full_report), to_markdown(full_report)):
-        assert "What the texts look like" not in plain
-
-
-def test_json_keeps_text_statistics_and_reads_reports_without_them(with_texts):
-    plain = json.loads(json.dumps(with_texts.to_dict()))
-    assert SkewReport.from_dict(plain).text_statistics == with_texts.text_statistics
-    del plain["text_statistics"]
-    assert SkewReport.from_dict(plain).text_statistics == ()
