@@ -24,7 +24,7 @@ pytestmark = pytest.mark.frameworks
 
 class ChromaContract(RetrievalContract):
     unsupported: ClassVar[dict[str, str]] = {
-        "nested": "no collection asks another one; see test_chroma_observe_nested.py",
+        "nested": "no collection asks another one; see test_chroma_observe.py",
         "async": "the embedded collection is synchronous; see TestAsyncCollection",
     }
 
@@ -99,7 +99,7 @@ class TestAsyncCollection(ChromaContract):
     """An asynchronous collection of a real server."""
 
     unsupported: ClassVar[dict[str, str]] = {
-        "nested": "no collection asks another one; see test_chroma_observe_nested.py",
+        "nested": "no collection asks another one; see test_chroma_observe.py",
     }
 
     @pytest.fixture(autouse=True)

@@ -12,7 +12,6 @@ from hashing_encoder import HashingEncoder
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
-from qdrant_client import QdrantClient, models
 
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 
@@ -79,65 +78,6 @@ class FaissStore(VectorStore):
 
     def _select_relevance_score_fn(self) -> Any:
         return self._euclidean_relevance_score_fn
-
-    @classmethod
-    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kw: Any) -> Any:
-        store = cls(embedding)
-        store.add_texts(texts, metadatas, **kw)
-        return store
-
-
-class QdrantStore(VectorStore):
-    """A minimal store over Qdrant's local mode; raw scores are similarities."""
-
-    def __init__(self, embedding: Any) -> None:
-        self.embedding = embedding
-        self.client = QdrantClient(":memory:")
-
-    @property
-    def embeddings(self) -> Any:
-        return self.embedding
-
-    def add_texts(self, texts: Any, metadatas: Any = None, *, ids: Any = None, **kw: Any) -> Any:
-        texts = list(texts)
-        vectors = self.embedding.embed_documents(texts)
-        if not self.client.collection_exists("c"):
-            size = models.VectorParams(size=len(vectors[0]), distance=models.Distance.COSINE)
-            self.client.create_collection("c", vectors_config=size)
-        rows = zip(ids, texts, vectors, metadatas or [{}] * len(texts), strict=True)
-        self.client.upsert(
-            "c",
-            [
-                models.PointStruct(
-                    id=str(uuid.uuid5(uuid.NAMESPACE_OID, doc_id)),
-                    vector=vector,
-                    payload={"id": doc_id, "text": text, "metadata": metadata},
-                )
-                for doc_id, text, vector, metadata in rows
-            ],
-        )
-        return ids
-
-    def similarity_search_with_score(self, query: str, k: int = 4, **kw: Any) -> Any:
-        vector = self.embedding.embed_query(query)
-        points = self.client.query_points("c", query=vector, limit=k).points
-        return [
-            (
-                Document(
-                    id=point.payload["id"],
-                    page_content=point.payload["text"],
-                    metadata=point.payload["metadata"],
-                ),
-                point.score,
-            )
-            for point in points
-        ]
-
-    def similarity_search(self, query: str, k: int = 4, **kw: Any) -> list[Document]:
-        return [document for document, _ in self.similarity_search_with_score(query, k, **kw)]
-
-    def _select_relevance_score_fn(self) -> Any:
-        return lambda similarity: similarity
 
     @classmethod
     def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kw: Any) -> Any:

@@ -147,34 +147,10 @@ def test_rows_of_an_entry(tmp_path: Path) -> None:
     assert rows[3]["why"] == "the data cannot be had"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (ENTRY.replace("paper:", "paper_:"), "fig.yaml: paper missing"),
-        (ENTRY.replace("id: {id}", "id: other"), "id 'other' is not the name of the file"),
-        (ENTRY.replace("series: [curve], control: values", "series: [c], control: values"), "ours"),
-        (ENTRY.replace("control: unspoilt", "control: none"), "has no control 'none'; there are"),
-        (ENTRY.replace("grade: identity", "grade: hard"), "a check without a valid 'hard' is not"),
-        (ENTRY.replace("grade: identity, ", ""), "a check without a valid 'grade'"),
-    ],
-)
-def test_a_wrong_entry_is_refused(tmp_path: Path, wrong: str, message: str) -> None:
-    with pytest.raises(SystemExit, match=message):
-        entries.read_entry(write_entry(tmp_path, wrong))
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_papers_have_the_shapes_that_are_asked_of_us(path: Path) -> None:
     entry = entries.read_entry(path)
     assert [row for row in runner.published(entry) if row["verdict"] == "FAIL"] == []
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_check_takes_its_parameters(path: Path) -> None:
-    entry = entries.read_entry(path)
-    for check in entry.checks:
-        if check.series:
-            checks.verdict(check, curve(1.0, 2.0), entry.published)
 
 
 @pytest.mark.usefixtures("nothing_here")
@@ -201,36 +177,6 @@ IDENTITIES = (
 def test_identities_hold(name: str) -> None:
     rows = runner.judged(*runner.entries([name]))
     assert {row["verdict"] for row in rows if row["series"]} == {"OK"}
-
-
-def test_needs_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(needs.DATA, str(tmp_path))
-    monkeypatch.setenv(needs.MODELS_FOLDER, str(tmp_path))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("RAG_SOURCEBIAS_CACHE", str(tmp_path / "cache"))
-    needs.hub_answers.cache_clear()
-    wanted = [
-        {"data": "nq320k"},
-        {"model": "ANCE"},
-        {"any model": ["BERM", "TAS-B"]},
-        {"package": "no_such_module"},
-        {"missing": "nobody has it"},
-    ]
-    reasons = needs.unmet(wanted)
-    assert reasons[0].startswith("data set nq320k: no folder of that name in RAG_SOURCEBIAS_DATA")
-    assert reasons[1].endswith("base-ance-firstp) is not here and HF_HUB_OFFLINE is set")
-    assert reasons[2:] == [
-        "none of the models BERM, TAS-B is here",
-        "the package no_such_module is not installed",
-        "nobody has it",
-    ]
-    for folder in ("nq320k", "ANCE", "BERM"):
-        (tmp_path / folder).mkdir()
-    assert needs.unmet(wanted[:3]) == []
-    assert needs.unmet([{"data": "crowdrag-rewrites"}, {"package": "json"}]) == []
-    assert needs.unmet([{"data": "scifact"}]) != []
-    with pytest.raises(SystemExit, match="no need of the kind 'colour'; there are data, model"):
-        needs.unmet([{"colour": "red"}])
 
 
 @pytest.mark.parametrize(
@@ -294,15 +240,6 @@ def test_a_check_is_made_on_its_control_too(tmp_path: Path) -> None:
     assert [runner.broken(row) for row in rows] == [False, True, False, False]
     assert "BROKEN" in runner.shown(rows[1])
     assert rows[0]["chance"] == pytest.approx(1 / 6)
-
-
-def test_all_printed_cells_are_there() -> None:
-    found = [printed.cells({"table": table}, "delta") for table in (4, 5, 6)]
-    assert [len(set(columns["x"])) for columns in found] == [72, 36, 36]
-    ndcg = printed.cells({"table": 4, "dataset": "SciFact", "measure": "NDCG@1"}, "human")
-    assert dict(zip(ndcg["x"], ndcg["y"], strict=True))["Contriever"] == 24.0
-    with pytest.raises(SystemExit, match="no printed cell has"):
-        printed.cells({"table": 7}, "delta")
 
 
 def test_shuffled_sources_keep_every_pair() -> None:

@@ -4,94 +4,133 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rag_sourcebias.core.data import Query
+pytest.importorskip("langchain_core")
+pytest.importorskip("llama_index.core")
+pytest.importorskip("chromadb")
+
+from chroma_texts import new_collection
+from chromadb import EphemeralClient
+from hashing_encoder import HashingEncoder
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+
+from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.application import ApplicationSpec, Hit, application_spec
 from rag_sourcebias.retrieval.rerank import as_search
+from rag_sourcebias_integrations.langchain import asking as langchain
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.llama_index import asking as llama_index
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.python import asking as python
 
 pytestmark = pytest.mark.frameworks
-TEXTS = [f"text number {i}" for i in range(8)]
+QUERY = "volcanoes erupt"
+TEXTS = {f"d{i}": " ".join([*["volcanoes"] * i, *["cats"] * (8 - i)]) for i in range(1, 9)}
+BEST = ["d8", "d7", "d6", "d5", "d4", "d3", "d2", "d1"]
 
 
-def langchain_store() -> Any:
-    from langchain_core.documents import Document
-    from langchain_core.embeddings import DeterministicFakeEmbedding
-    from langchain_core.vectorstores import InMemoryVectorStore
+def id_of(item: object) -> object:
+    module = python
+    if isinstance(item, Document | tuple):
+        module = langchain
+    elif isinstance(item, TextNode | NodeWithScore):
+        module = llama_index
+    return module.describe(item).doc_id
 
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(
-        [Document(id=f"d{i}", page_content=t, metadata={"ref": i}) for i, t in enumerate(TEXTS)]
+
+def store() -> InMemoryVectorStore:
+    made = InMemoryVectorStore(EncoderEmbeddings(HashingEncoder()))
+    made.add_documents(
+        [Document(id=i, page_content=text, metadata={"ref": i}) for i, text in TEXTS.items()]
     )
-    return store
+    return made
 
 
-def llama_index() -> Any:
-    from llama_index.core import MockEmbedding, VectorStoreIndex
-    from llama_index.core.schema import TextNode
-
+def index() -> VectorStoreIndex:
     nodes = [
-        TextNode(id_=f"d{i}", text=t, metadata={"ref": i}, excluded_embed_metadata_keys=["ref"])
-        for i, t in enumerate(TEXTS)
+        TextNode(id_=i, text=text, metadata={"ref": i}, excluded_embed_metadata_keys=["ref"])
+        for i, text in TEXTS.items()
     ]
-    return VectorStoreIndex(nodes, embed_model=MockEmbedding(4))
+    return VectorStoreIndex(nodes, embed_model=EncoderEmbedding(HashingEncoder()))
 
 
-def chroma_collection() -> Any:
-    import chromadb
-
-    collection = chromadb.EphemeralClient().get_or_create_collection(
-        "asking", embedding_function=Numbers()
-    )
-    collection.upsert(
-        ids=[f"d{i}" for i in range(8)], documents=TEXTS, metadatas=[{"ref": i} for i in range(8)]
-    )
-    return collection
+def collection() -> Any:
+    made = new_collection(EphemeralClient())
+    made.add(ids=[*TEXTS], documents=[*TEXTS.values()], metadatas=[{"ref": i} for i in TEXTS])
+    return made
 
 
-try:
-    from chromadb import EmbeddingFunction
-except ModuleNotFoundError:
-    EmbeddingFunction = object
+def corpus() -> Corpus:
+    tags = TagTable.from_tags((i, DocTags(source="human")) for i in TEXTS)
+    return Corpus(texts=tuple(TEXTS.values()), tags=tags)
 
 
-class Numbers(EmbeddingFunction):  # type: ignore[misc]
-    def __init__(self) -> None:
-        pass
-
-    def __call__(self, input: list[str]) -> list[list[float]]:
-        return [[float(len(text)), float(sum(map(ord, text)) % 97)] for text in input]
-
-
-STORES = {"langchain": langchain_store, "llama_index": llama_index, "chroma": chroma_collection}
-PACKAGES = {"langchain": "langchain_core", "llama_index": "llama_index.core", "chroma": "chromadb"}
-
-
-@pytest.mark.parametrize("name", STORES)
-def test_a_store_is_asked_to_a_depth_and_its_documents_are_read(name: str) -> None:
-    pytest.importorskip(PACKAGES[name])
-    store = STORES[name]()
-    assert len(list(as_search(store, depth=6)("text"))) == 6
-    assert 0 < len(list(as_search(store)("text"))) <= 8
-    hits = ApplicationSpec(store).build(corpus())._ask([Query(query_id="q", text="text")], 8)[0]
-    assert {hit.doc_id for hit in hits} == {f"d{i}" for i in range(8)}
+@pytest.mark.parametrize("make", [store, index, collection])
+def test_a_store_is_asked_to_a_depth_and_its_documents_are_read(make: Any) -> None:
+    made = make()
+    assert len(list(as_search(made, depth=6)(QUERY))) == 6
+    assert 0 < len(list(as_search(made)(QUERY))) <= 8
+    hits = ApplicationSpec(made).build(corpus())._ask([Query(query_id="q", text=QUERY)], 8)[0]
+    assert {hit.doc_id for hit in hits} == {*TEXTS}
     for hit in hits:
         assert isinstance(hit, Hit)
-        assert hit.text == TEXTS[int(str(hit.doc_id)[1:])]
-        assert int(str(hit.metadata["ref"])) == int(str(hit.doc_id)[1:])
-    if name != "langchain":  # its plain search tells no scores
+        assert hit.text == TEXTS[str(hit.doc_id)]
+        assert hit.metadata["ref"] == hit.doc_id
+    if make is not store:  # its plain search tells no scores
         scores = [hit.score for hit in hits]
         assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
 
 
-def corpus() -> Any:
-    from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+@pytest.mark.parametrize(
+    "make",
+    [
+        store,
+        lambda: store().as_retriever(),
+        lambda: store().as_retriever() | RunnableLambda(list),
+        lambda: store().as_retriever().invoke,
+        index,
+        lambda: index().as_retriever(),
+        lambda: index().as_retriever().retrieve,
+        lambda: lambda query: BEST,
+    ],
+    ids=["store", "retriever", "chain", "method", "index", "li-retriever", "li-method", "function"],
+)
+def test_whatever_can_be_asked_gives_documents_whose_ids_can_be_read(make: Any) -> None:
+    found = [id_of(item) for item in as_search(make())(QUERY)]
+    assert found == BEST[: len(found)]
+    assert len(found) >= 2
 
-    tags = TagTable.from_tags((f"d{i}", DocTags(source="human")) for i in range(8))
-    return Corpus(texts=tuple(TEXTS), tags=tags)
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("one two", "one two"),
+        (Document(id="d", page_content=""), "d"),
+        (Document(page_content="", metadata={"id": 7}), 7),
+        ((Document(id="d", page_content=""), 0.5), "d"),
+        (TextNode(id_="n"), "n"),
+        (NodeWithScore(node=TextNode(id_="n"), score=1.0), "n"),
+        (
+            TextNode(
+                id_="n", relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="whole")}
+            ),
+            "whole",
+        ),
+        ({"id": "d", "score": 1.0}, "d"),
+        (SimpleNamespace(doc_id="d"), "d"),
+    ],
+)
+def test_the_id_is_read_off_a_document(item: object, expected: object) -> None:
+    assert id_of(item) == expected
 
 
 def test_an_application_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +154,10 @@ def test_an_application_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert str(error.value).startswith(f"--retriever {text!r}: ")
 
 
-def test_a_store_without_texts_cannot_be_asked() -> None:
-    pytest.importorskip("llama_index.core")
-    with pytest.raises(DataError, match="cannot be asked"):
-        ApplicationSpec(llama_index().vector_store)
+@pytest.mark.parametrize("obj", [3, "langchain", EncoderEmbeddings(HashingEncoder())])
+def test_what_cannot_be_asked_is_told_what_can(obj: object) -> None:
+    expected = r"cannot be asked; expected a func.*LangChain.*LlamaIndex"
+    with pytest.raises(DataError, match=expected):
+        as_search(obj)
+    with pytest.raises(DataError, match="cannot be asked"):  # a store without texts
+        ApplicationSpec(index().vector_store)

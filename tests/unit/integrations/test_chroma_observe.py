@@ -1,26 +1,40 @@
-"""Observed Chroma queries: results exactly as asked, each query vector one event."""
+"""Observed Chroma: results as asked, each query vector one event, also of a server."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("chromadb")
+pytest.importorskip("langchain_chroma")
+pytest.importorskip("llama_index.vector_stores.chroma")
 
 import chromadb
+import httpx
+from chroma_server import chroma_server
 from chroma_texts import TextVectors, fill, new_collection, vector
+from langchain_chroma import Chroma
+from llama_index.core import VectorStoreIndex
+from llama_index.vector_stores.chroma import ChromaVectorStore
 
 from rag_sourcebias.observe.events import hash_query
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.tags import MemoryTagStore
-from rag_sourcebias.testing.contract import DOCUMENTS
+from rag_sourcebias.testing.contract import DOCUMENTS, QUERY, SidedEncoder
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 
 pytestmark = pytest.mark.frameworks
+
+
 FIELDS = ("metadatas", "documents", "distances", "embeddings", "uris", "data")
 KEY = b"0123456789abcdef"
 
@@ -96,21 +110,6 @@ def test_a_label_of_the_user_wins(collection) -> None:
     with instrument(collection, observer, labels={"collection": "kb"}):
         collection.query(query_texts=["river"])
     assert dict(observer.events[0].labels) == {"collection": "kb"}
-
-
-def test_the_encoder_is_given_the_same_texts() -> None:
-    texts = []
-    for observed in (False, True):
-        vectors = TextVectors()
-        made = new_collection(chromadb.EphemeralClient(), vectors)
-        handle = instrument(made, CollectingObserver()) if observed else None
-        fill(made, DOCUMENTS)
-        made.query(query_texts=["river", "meadow"], include=["documents"])
-        texts.append(vectors.texts)
-        if handle is not None:
-            handle.close()
-    assert texts[0] == texts[1]
-    assert len(texts[0]) == len(DOCUMENTS) + 2
 
 
 def test_with_a_store_metadata_is_not_asked_for(collection, monkeypatch) -> None:
@@ -297,3 +296,145 @@ class TestAttaching:
         before = inspect.signature(collection.query)
         with instrument(collection, CollectingObserver()):
             assert inspect.signature(collection.query) == before
+
+
+# A framework's retriever over an observed collection: one event per observer
+
+
+class Vectors(SidedEncoder):
+    """The vectors of Chroma's own embedding function, wherever a text is embedded."""
+
+    def _encode(self, texts: Sequence[str], prefix: str) -> np.ndarray:
+        return np.array([vector(text) for text in texts])
+
+
+def langchain_store(collection: Any, client: Any = None) -> Chroma:
+    return Chroma(
+        collection.name,
+        client=client or chromadb.EphemeralClient(),
+        embedding_function=EncoderEmbeddings(Vectors()),
+    )
+
+
+def llama_index_retriever(collection: Any) -> Any:
+    store = ChromaVectorStore(chroma_collection=collection)
+    index = VectorStoreIndex.from_vector_store(store, embed_model=EncoderEmbedding(Vectors()))
+    return index.as_retriever(similarity_top_k=3)
+
+
+def test_langchain_over_an_observed_collection_counts_once(collection) -> None:
+    observer, lower = CollectingObserver(), CollectingObserver()
+    store = langchain_store(collection)
+    with (
+        instrument(store._collection, observer),
+        instrument(store._collection, lower),
+        instrument("langchain", observer) as handle,
+    ):
+        retriever = store.as_retriever(search_kwargs={"k": 3})
+        found = retriever.invoke(QUERY)
+        assert len(asyncio.run(retriever.ainvoke(QUERY))) == 3
+        store.similarity_search(QUERY, k=2)  # no callback fires: the collection sees it
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    assert [len(event.ranked) for event in observer.events] == [3, 3, 2]
+    assert list(observer.events[0].ranked.doc_ids) == [document.id for document in found]
+    assert [len(event.ranked) for event in lower.events] == [3, 3, 2]
+
+
+def test_llama_index_over_an_observed_collection_counts_once(collection) -> None:
+    observer, lower = CollectingObserver(), CollectingObserver()
+    retriever = llama_index_retriever(collection)
+    with (
+        instrument(collection, observer),
+        instrument(collection, lower),
+        instrument("llama-index", observer) as handle,
+    ):
+        found = retriever.retrieve(QUERY)
+        assert len(asyncio.run(retriever.aretrieve(QUERY))) == 3
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    assert [len(event.ranked) for event in observer.events] == [3, 3]
+    assert list(observer.events[0].ranked.doc_ids) == [node.node_id for node in found]
+    assert [len(event.ranked) for event in lower.events] == [3, 3]
+
+
+def test_a_client_is_enough_to_observe_what_langchain_asks(collection) -> None:
+    observer = CollectingObserver()
+    client = chromadb.EphemeralClient()
+    with instrument(client, observer):
+        store = langchain_store(collection, client)
+        store.similarity_search(QUERY, k=4)
+        store.reset_collection()
+        assert store.similarity_search(QUERY) == []
+    assert [len(event.ranked) for event in observer.events] == [4, 0]
+
+
+# Observed collections of a server: it answers, it is too slow, it dies
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with chroma_server(tmp_path_factory.mktemp("observed")) as port:
+        yield port
+
+
+def filled(client: Any) -> Any:
+    collection = new_collection(client)
+    fill(collection, DOCUMENTS)
+    return collection
+
+
+def ask(collection: Any) -> Any:
+    return collection.query(query_texts=["river"], n_results=3, include=["documents"])
+
+
+@pytest.mark.server
+def test_a_server_that_dies(tmp_path: Path) -> None:
+    observer = CollectingObserver()
+    with chroma_server(tmp_path) as port:
+        client = chromadb.HttpClient(host="127.0.0.1", port=port)
+        collection = filled(client)
+        handle = instrument(collection, observer)
+        ask(collection)
+        session = client._server._session
+        transport = httpx.HTTPTransport()
+        session._transport, kept = transport, session._transport
+        kept.close()
+    client._server._session = httpx.Client()
+    with client._server._session, pytest.raises(httpx.ConnectError):
+        ask(collection)
+    handle.close()
+    assert (len(observer.events), handle.dropped.total) == (1, 0)
+
+
+@pytest.mark.server
+def test_the_asynchronous_client_and_everything_at_once(port) -> None:
+    collection = filled(chromadb.HttpClient(host="127.0.0.1", port=port))
+    original = type(collection).query
+    observer, everything = CollectingObserver(), CollectingObserver()
+
+    async def main() -> Any:
+        client = await chromadb.AsyncHttpClient(host="127.0.0.1", port=port)
+        kind = type(client)
+        with instrument(client, observer), instrument("chroma", everything):
+            obtained = await client.get_collection(
+                collection.name, embedding_function=TextVectors()
+            )
+            assert asyncio.iscoroutinefunction(obtained.query)
+            found = await asyncio.gather(*(ask(obtained) for _ in range(10)))
+            task = asyncio.create_task(ask(obtained))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await obtained.query(query_texts=["a", "b"])
+        assert type(client) is kind
+        await client._server._cleanup()
+        return found
+
+    found = asyncio.run(main())
+    bare = ask(collection)
+    assert found == [bare] * 10
+    for seen in (observer, everything):
+        assert [len(event.ranked) for event in seen.events] == [3] * 10 + [10] * 2
+    assert type(collection).query is original

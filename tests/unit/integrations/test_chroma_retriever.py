@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chroma_server import chroma_server, free_port
+from chroma_server import chroma_server
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 
 pytest.importorskip("chromadb")
 
@@ -36,12 +35,6 @@ def make_corpus(n: int, *, seed: int = 0) -> Corpus:
         (f"d{i}", DocTags(source="human" if i % 2 else "llm:x")) for i in range(n)
     )
     return Corpus(texts=tuple(" ".join(rng.choice(WORDS, 12)) for _ in range(n)), tags=tags)
-
-
-def test_the_spec_and_its_retriever_fit_the_seams() -> None:
-    spec = ChromaSpec(HashingEncoder())
-    assert isinstance(spec, RetrieverSpec)
-    assert isinstance(spec.build(make_corpus(5)), ApproximateRetriever)
 
 
 def test_on_a_small_corpus_chroma_agrees_with_exact_search() -> None:
@@ -138,12 +131,6 @@ def test_more_documents_than_one_request_may_hold(tmp_path: Path) -> None:
         client, "large", doc_ids=ids, vectors=vectors, space="cosine", hnsw={}
     )
     assert set(stored_ids(collection)) == set(ids)
-
-
-def test_a_server_that_is_not_there_is_named_with_the_remedy() -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(DataError, match=rf"{url}.*chroma run --path"):
-        ChromaSpec(HashingEncoder(), place=url).build(make_corpus(3))
 
 
 @pytest.fixture

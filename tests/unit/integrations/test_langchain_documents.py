@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from typing import Any
 
 import pytest
-from hashing_encoder import HashingEncoder
 from langchain_chroma import Chroma
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
-from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_parts import TEXTS, FaissStore, FixedRetriever, QdrantStore, embeddings, ids
+from langchain_parts import TEXTS, FaissStore, FixedRetriever, embeddings, ids
 from langchain_parts import documents as made
 
 from rag_sourcebias.core.data import DocTags
@@ -23,12 +20,12 @@ from rag_sourcebias.observe.events import text_id
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.tags import MemoryTagStore
-from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor, EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
 from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger, TaggedVectorStore
 
 pytestmark = pytest.mark.frameworks
-STORES = (InMemoryVectorStore, FaissStore, QdrantStore, Chroma)
+STORES = (InMemoryVectorStore, FaissStore, Chroma)
 HUMAN = DocTags(source="human", origin="declared")
 
 
@@ -107,52 +104,6 @@ def test_what_raises_leaves_the_document_as_it_was_and_is_counted() -> None:
     given = plain()
     assert full.transform_documents(given) == given
     assert dict(full.dropped.by_reason) == {"tag store failed": 3}
-
-
-def test_the_indexing_api_hashes_metadata_so_tag_before_indexing() -> None:
-    """What INTEGRATIONS section 3 warns of; the docstring of SourceTagger says what to do."""
-    encoder = HashingEncoder()
-
-    def run(record: Any, store: Any, documents: Any, key: Any = "sha256") -> Any:
-        return index(
-            documents,
-            record,
-            store,
-            cleanup="incremental",
-            source_id_key="source",
-            key_encoder=key,
-        )
-
-    def fresh() -> tuple[Any, Any]:
-        record = InMemoryRecordManager("ns")
-        record.create_schema()
-        return record, InMemoryVectorStore(EncoderEmbeddings(encoder))
-
-    tagged = SourceTagger(tagger).transform_documents(plain())
-    record, store = fresh()
-    assert run(record, store, tagged)["num_added"] == 5
-    again = SourceTagger(tagger).transform_documents(plain())
-    assert run(record, store, again)["num_skipped"] == 5  # the same tags: nothing is embedded
-    record, store = fresh()
-    run(record, store, plain())
-    n_texts = sum(map(len, encoder.calls))
-    late = run(record, store, tagged)
-    assert (late["num_added"], late["num_deleted"]) == (3, 3)
-    assert sum(map(len, encoder.calls)) == n_texts + 3  # embedded again for their tags alone
-    record, store = fresh()
-
-    def key(d: Document) -> str:
-        return hashlib.sha256(d.page_content.encode()).hexdigest()
-
-    run(record, store, plain(), key)
-    assert run(record, store, tagged, key)["num_skipped"] == 5
-    assert "rsb_source" not in str(store.store)  # skipped, so the tags are never written
-    record, store = fresh()
-    sidecar = MemoryTagStore()
-    run(record, store, plain())
-    untouched = SourceTagger(tagger, tags=sidecar).transform_documents(plain())
-    assert run(record, store, untouched)["num_skipped"] == 5
-    assert len(sidecar) == 3
 
 
 # the vector store

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hashing_encoder import HashingEncoder
-from llama_index_tagger import tag_by_word
 
 pytest.importorskip("llama_index.core")
 
@@ -61,6 +61,14 @@ class Versioned:
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags:
         self.seen.append(doc_id)
         return DocTags(source=self.source)
+
+
+def tag_by_word(doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:
+    if "unknown" in text:
+        return None
+    if "broken" in text:
+        raise ValueError(f"cannot tag {doc_id}")
+    return DocTags(source="llm:x" if "machine" in text else "human", pair_id=doc_id)
 
 
 def node(text: str, **metadata: Any) -> TextNode:
@@ -132,8 +140,9 @@ def test_a_tagger_that_raises_leaves_the_node_and_is_counted() -> None:
     assert dict(tagger.dropped.by_reason) == {"tagger raised": 1}
 
 
-def test_async_runs_tag_as_well() -> None:
-    pipeline = IngestionPipeline(transformations=[SourceTagger(tag_by_word)])
+def test_async_runs_and_copies_for_other_processes_tag_as_well() -> None:
+    tagger = pickle.loads(pickle.dumps(SourceTagger(tag_by_word)))
+    pipeline = IngestionPipeline(transformations=[tagger])
     assert tags_of(asyncio.run(pipeline.arun(nodes=[node("one machine")]))) == ["llm:x"]
 
 
@@ -193,16 +202,6 @@ def test_a_sidecar_that_cannot_be_written_is_counted(tmp_path: Any) -> None:
     on_disk = SqliteTagStore(tmp_path / "tags.sqlite")
     SourceTagger(tag_by_word, store=on_disk)(nodes)
     assert len(on_disk) == 1
-
-
-# Several processes
-
-
-@pytest.mark.slow
-def test_worker_processes_tag() -> None:
-    pipeline = IngestionPipeline(transformations=[SourceTagger(tag_by_word)])
-    nodes = [node(f"{i} machine") for i in range(4)]
-    assert tags_of(pipeline.run(nodes=nodes, num_workers=2)) == ["llm:x"] * 4
 
 
 # The docstore

@@ -30,7 +30,7 @@ from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_parts import FaissStore, QdrantStore
+from langchain_parts import FaissStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -206,7 +206,6 @@ def of_chroma(score: float) -> float:
     ("framework", "kind", "score_of"),
     [
         pytest.param(LangChain, FaissStore, of_squared_distance, id="faiss"),
-        pytest.param(LangChain, QdrantStore, None, id="qdrant"),
         pytest.param(LangChain, "cosine", None, id="chroma-cosine"),
         pytest.param(LangChain, "l2", of_squared_distance, id="chroma-l2"),
         pytest.param(LlamaIndex, "simple", None, id="llama-simple"),

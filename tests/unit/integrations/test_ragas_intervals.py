@@ -204,12 +204,6 @@ def test_rows_the_judge_failed_on_are_counted_and_said(scores: Any) -> None:
         intervals(scores, human, on_nan="ignore")  # type: ignore[arg-type]
 
 
-def test_labels_that_are_no_random_draw_are_said(scores: Any) -> None:
-    order = np.argsort(scores)
-    best = {int(i): HUMAN[i] for i in order[-LABELED:]}
-    assert any("random" in str(note) for note in intervals(scores, best).notes)
-
-
 @pytest.mark.parametrize(
     ("human", "options", "message"),
     [

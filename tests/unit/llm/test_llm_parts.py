@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy, request_key
+from rag_sourcebias.llm.ask import CompletionCache, RetryPolicy, request_key
 from rag_sourcebias.llm.openai import (
     OpenAICompleter,
     chat_text,
@@ -44,11 +44,6 @@ def test_what_the_server_asks_for_is_honoured_within_patience() -> None:
     assert 85 < retry_after_seconds(later) <= 90
     assert retry_after_seconds("-3") == 0.0
     assert retry_after_seconds("nan") is None
-
-
-def test_negative_prices_are_refused() -> None:
-    with pytest.raises(DataError, match="prompt price -1 is not a price"):
-        Prices(prompt=-1, completion=2)
 
 
 def test_cache_keeps_answers_and_no_prompts(tmp_path) -> None:
@@ -165,13 +160,3 @@ def test_fingerprints_tell_settings_apart_and_hold_no_key() -> None:
     ]
     assert len({c.fingerprint for c in completers}) == len(completers)
     assert "sk-secret" not in repr([(c, c.fingerprint, c.settings) for c in completers])
-
-
-def test_without_openai_the_extra_is_named(monkeypatch) -> None:
-    import sys
-
-    from rag_sourcebias.core.errors import MissingExtraError
-
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[openai\]'?"):
-        OpenAICompleter("m", base_url="http://localhost:1/v1")

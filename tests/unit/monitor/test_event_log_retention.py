@@ -14,7 +14,7 @@ from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.log.schema import SEGMENT_COLUMNS, reading
-from rag_sourcebias.monitor.log.writing import archive_segments, write_parquet
+from rag_sourcebias.monitor.log.writing import archive_segments
 from rag_sourcebias.observe.events import RetrievalEvent
 
 MIDNIGHT = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
@@ -122,27 +122,6 @@ def test_an_interrupted_archive_holds_nothing_twice(tmp_path: Path) -> None:
             database, folder, database.execute(f"SELECT {SEGMENT_COLUMNS} FROM segments").fetchall()
         )
     assert sorted(pq.read_table(folder).column("number").to_pylist()) == [1, 1, 2, 3, 4, 5]
-
-
-def test_duckdb_reads_the_archive(tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    path, folder = tmp_path / "log.db", tmp_path / "archive"
-    with EventLog(path) as log:
-        for i in range(200):
-            log.record(event(i), at=MIDNIGHT + i)
-    write_parquet(read_events(path), folder, log="it")
-    with duckdb.connect() as database:
-        rows = database.execute(
-            "SELECT source, count(*), sum(1 / log2(rank + 1)) FROM (SELECT "
-            "unnest(sources) AS source, generate_subscripts(sources, 1) AS rank FROM "
-            f"read_parquet('{folder.as_posix()}/*/*.parquet', hive_partitioning = true) "
-            "WHERE date = '2027-01-15') GROUP BY source ORDER BY source"
-        ).fetchall()
-    rollups = read_rollups(path, step=86_400)
-    found = {source or "": (n, exposure) for source, n, exposure in rows}
-    for column, name in enumerate(rollups.groups):
-        totals = (rollups.documents[0, column], rollups.exposure[0, column])
-        assert found[name] == pytest.approx(totals)
 
 
 def test_an_archive_that_cannot_be_written_keeps_the_log(tmp_path: Path) -> None:

@@ -86,27 +86,6 @@ def test_what_is_not_known_yet_is_left_out() -> None:
     }
 
 
-def test_counts_and_corrected_shares_of_groups() -> None:
-    read = read_snapshots([snapshot()])
-    of = {name: (("by", "source"), *DOCS, ("group", name)) for name in ("human", "untagged")}
-    assert read["group_documents"] == {of["human"]: 200.0, of["untagged"]: 100.0}
-    found = {at[3][1]: n for at, n in read["retrieved_rank"].items() if at[:3] == of["human"]}
-    assert found == {
-        "1.0": 50,
-        "2.0": 100,
-        "3.0": 150,
-        "5.0": 150,
-        "10.0": 150,
-        "20.0": 150,
-        "50.0": 150,
-        "100.0": 200,
-        "+Inf": 200,
-    }
-    assert len(read["retrieved_rank"]) == 18
-    gpt = (("by", "source"), *DOCS, ("group", "llm:gpt"))
-    assert read["corrected_share"] == {of["human"]: 0.3125, gpt: 0.6875}
-
-
 @pytest.mark.parametrize(
     ("key", "name"),
     [

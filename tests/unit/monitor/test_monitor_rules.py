@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.monitor.metrics import RULE_FILES, read_rules, write_rules
-
-
-def test_both_files_are_written(tmp_path: Path) -> None:
-    written = write_rules(tmp_path / "new" / "folder")
-    assert [path.name for path in written] == list(RULE_FILES)
-    assert yaml.safe_load(written[0].read_text(encoding="utf-8"))["groups"]
-    assert json.loads(written[1].read_text(encoding="utf-8"))["panels"]
+from rag_sourcebias.monitor.metrics import read_rules, write_rules
 
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:

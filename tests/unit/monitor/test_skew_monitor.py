@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -29,24 +30,7 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     corpus_share,
 )
-from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.tags import MemoryTagStore
-
-
-def test_counts_are_those_of_an_exposure_observer() -> None:
-    events = [replace(e, labels=DOCS) for e in mixed(1, 700)]
-    observer, monitor = ExposureObserver(), SkewMonitor()
-    for one in events:
-        observer.observe(one)
-    replay(events, monitor)
-    expected = observer.counts()
-    (snapshot,) = monitor.snapshot()
-    assert (snapshot.n_retrievals, snapshot.n_empty) == (expected.n_retrievals, expected.n_empty)
-    assert {c.group: (c.documents, c.ranks[0]) for c in snapshot.counts} == {
-        name: (one.documents, one.first) for name, one in expected.groups.items()
-    }
-    assert snapshot.n_documents == sum(len(one.tags) for one in events)
-    assert (snapshot.n_empty, snapshot.baseline) == (expected.n_empty, "no baseline")
 
 
 def test_shares_are_those_of_hand_made_rows() -> None:
@@ -384,16 +368,91 @@ def test_baselines_are_checked() -> None:
 
 def test_state_of_something_else_is_refused() -> None:
     data = watched(stream(12, 10), baseline=HALF).to_dict()
-    with pytest.raises(UnsupportedVersionError, match="monitor schema version 99 cannot be read"):
-        SkewMonitor.from_dict(data | {"schema_version": 99})
+    with pytest.raises(UnsupportedVersionError, match="schema version 2 cannot be read; this rel"):
+        SkewMonitor.from_dict(data | {"schema_version": 2})
     with pytest.raises(UnsupportedVersionError, match="monitor schema version None"):
         SkewMonitor.from_dict({"kind": "beta"})
     with pytest.raises(DataError, match=r"at 'settings\.by'"):
         SkewMonitor.from_dict(data | {"settings": {"by": 1}})
     with pytest.raises(DataError, match=r"missing required field 'groups' - at 'watches\[0\]'"):
         SkewMonitor.from_dict(data | {"watches": [{"labels": DOCS}]})
+    for key, values in (("alarms", (None, [{"rule": "x"}], [7])), ("dropped", ([1], {"a": "b"}))):
+        for value in values:
+            with pytest.raises(DataError, match=f"at '{key}"):
+                SkewMonitor.from_dict(data | {key: value})
     other = data | {"settings": data["settings"] | {"baseline": {"kind": "reference"}}}
     with pytest.raises(DataError, match="expected finite numbers of shape"):
         SkewMonitor.from_dict(other)
     with pytest.raises(DataError, match=r"no retrieval with labels \{'collection': 'b'\}"):
         watched(stream(12, 10)).reset({"collection": "b"})
+
+
+# Counts by rank, alarms and losses that a monitor keeps; latency; log handlers that ask it
+
+
+def test_alarms_and_losses_survive_a_restart() -> None:
+    told: list[Alarm] = []
+    before = watched(mixed(2, 3_000), baseline=HALF)
+    before.observe(None)  # type: ignore[arg-type]
+    assert len(before.alarms) > 1
+    stored = json.loads(json.dumps(before.to_dict(), allow_nan=False))
+    after = SkewMonitor.from_dict(stored, on_alarm=told.append)
+    assert (after.alarms, told) == (before.alarms, [])
+    assert after.dropped.by_reason == {"monitor could not take the event": 1}
+    after.observe(None)  # type: ignore[arg-type]
+    assert after.snapshot()[0].dropped == {"monitor could not take the event": 2}
+    again = SkewMonitor.from_dict(after.to_dict())
+    assert again.dropped.total == 2
+    assert again.to_dict() == after.to_dict()
+
+
+class _Asking(logging.Handler):
+    """A handler that reads the monitor, as an exporter of logs and metrics might."""
+
+    def __init__(self, monitor: SkewMonitor) -> None:
+        super().__init__()
+        self.monitor, self.seen = monitor, []  # type: ignore[var-annotated]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append((record.getMessage(), self.monitor.snapshot()))
+
+
+@pytest.mark.parametrize("way", ["snapshot", "flush", "batch", "full", "alarm"])
+def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_sourcebias.monitor.monitor._CAPACITY", 300)
+
+    def broken(_: Alarm) -> None:
+        raise RuntimeError
+
+    monitor = SkewMonitor(baseline=HALF, on_alarm=broken if way == "alarm" else None)
+    handler, logger = _Asking(monitor), logging.getLogger("rag_sourcebias.observe")
+    poisoned = event("human")
+    object.__setattr__(poisoned, "labels", None)
+
+    def work() -> None:
+        if way == "alarm":
+            fed(monitor, [event("human")] * 600)
+        elif way == "full":
+            with monitor._working:  # as while another thread processes
+                for _ in range(300):
+                    monitor.observe(event("human"))
+            monitor.observe(event("human"))
+        else:
+            replay([poisoned, *[event("human")] * (255 if way == "batch" else 3)], monitor)
+        if way == "snapshot":
+            assert monitor.snapshot()[0].dropped == {"monitor could not read the event": 1}
+        monitor.flush()
+
+    logger.addHandler(handler)
+    try:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+    finally:
+        logger.removeHandler(handler)
+    ((message, (snapshot,)), *_) = handler.seen
+    reason = {"full": "monitor is full", "alarm": "on_alarm raised"}
+    assert reason.get(way, "monitor could not read the event") in message
+    assert snapshot.n_retrievals > 0
+    assert snapshot.dropped == monitor.dropped.by_reason

@@ -38,12 +38,12 @@ def tagged(doc_ids: tuple[str, ...]) -> TagTable:
 
 def small_run(seed: int, n: int = 300) -> Run:
     rng = np.random.default_rng(seed)
-    lengths = rng.integers(0, 12, size=n)
+    lengths = rng.integers(0, 130, size=n)  # on both sides of every limit of ranks
     return Run.from_arrays(
         query_ids=[f"q{i}" for i in range(n)],
         query_codes=np.repeat(np.arange(n), lengths),
-        doc_codes=np.concatenate([rng.permutation(50)[:length] for length in lengths]),
-        doc_ids=[f"d{i}" for i in range(50)],
+        doc_codes=np.concatenate([rng.permutation(150)[:length] for length in lengths]),
+        doc_ids=[f"d{i}" for i in range(150)],
     )
 
 

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rag_sourcebias.core.completions import CompletionError
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.neural.causal import LocalCompleter
 
@@ -82,11 +82,3 @@ def test_settings_and_fingerprint(causal_folder) -> None:
         LocalCompleter("./nowhere")
     with pytest.raises(DataError, match="dtype 'int4' is not one of"):
         LocalCompleter(causal_folder, dtype="int4")
-
-
-def test_without_torch_the_extra_is_named(monkeypatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match=r"\[neural\]"):
-        LocalCompleter("smollm2")

@@ -1,7 +1,8 @@
-"""Log-perplexities against the plain definition, one token at a time."""
+"""Log-perplexities, also after another text, against one token at a time."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from rag_sourcebias.neural.perplexity import (
 )
 
 pytestmark = pytest.mark.frameworks
+
 
 TEXTS = [
     "alpha beta gamma delta epsilon .",
@@ -52,16 +54,12 @@ def masked_folder(encoder_folder, tmp_path_factory) -> Path:
 
 
 def one_mask_at_a_time(folder: Path, texts: list[str]) -> np.ndarray:
+    """Pseudo-log-perplexity by definition: a forward pass of its own for every token."""
+    import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     model = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    return naive_loop(model, AutoTokenizer.from_pretrained(folder), texts)
-
-
-def naive_loop(model, tokenizer, texts: list[str]) -> np.ndarray:
-    """Pseudo-log-perplexity by definition: a forward pass of its own for every token."""
-    import torch
-
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     values = []
     for text in texts:
         ids = tokenizer(text, return_tensors="pt").input_ids
@@ -74,21 +72,6 @@ def naive_loop(model, tokenizer, texts: list[str]) -> np.ndarray:
             losses.append(-float(logits[0, place].log_softmax(-1)[ids[0, place]]))
         values.append(np.mean(losses) if losses else np.nan)
     return np.array(values)
-
-
-def one_token_at_a_time(folder: Path, text: str) -> float:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    ids = tokenizer(text, add_special_tokens=False).input_ids
-    losses = []
-    for place in range(1, len(ids)):
-        with torch.no_grad():
-            last = model(input_ids=torch.tensor([ids[:place]])).logits[0, -1]
-        losses.append(-float(last.log_softmax(-1)[ids[place]]))
-    return float(np.mean(losses)) if losses else np.nan
 
 
 def test_masked_equals_one_mask_at_a_time(masked_folder) -> None:
@@ -143,7 +126,8 @@ def test_causal_equals_one_token_at_a_time(causal_folder) -> None:
     model = CausalPerplexity(causal_folder, dtype="float32", device="cpu")
     seen = []
     found = model.log_perplexities(TEXTS, progress=lambda done, of: seen.append((done, of)))
-    expected = [one_token_at_a_time(causal_folder, text) for text in TEXTS]
+    plain, tokenizer = loaded(causal_folder)
+    expected = [one_token_at_a_time(plain, [], tokenizer(t).input_ids, from_=1) for t in TEXTS]
     np.testing.assert_allclose(found.values, expected, atol=1e-4)
     assert found.tokens.tolist() == [5, 13, 0, 0, 0, 4]
     assert np.isnan(found.values).sum() == 3
@@ -219,3 +203,107 @@ def test_windows_predict_every_token_but_the_first_once(width) -> None:
         predicted = [t for _, middle, end in windows for t in range(middle, end)]
         assert predicted == list(range(1, length))
         assert all(end - first <= width and first < middle for first, middle, end in windows)
+
+
+# Perplexity of a text after another one, against one token at a time
+
+
+PREFIXES = [
+    "alpha beta gamma delta epsilon .",
+    "zeta eta",
+    "",
+    "please write a question based on this passage :",
+    "mu",
+]
+AFTER = ["alpha gamma delta .", "theta iota kappa lambda mu alpha", "beta beta", "zeta", ""]
+
+
+def one_token_at_a_time(model, before: list[int], tokens: list[int], *, from_: int) -> float:
+    """Mean −log P of tokens from place ``from_`` on, a forward pass of its own for each."""
+    import torch
+
+    losses = []
+    for place in range(from_, len(tokens)):
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([[*before, *tokens[:place]]])).logits[0, -1]
+        losses.append(-float(logits.float().log_softmax(-1)[tokens[place]]))
+    return float(np.mean(losses)) if losses else np.nan
+
+
+@cache
+def loaded(folder):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    return AutoModelForCausalLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(
+        folder
+    )
+
+
+def tiny(folder, **settings) -> CausalPerplexity:
+    return CausalPerplexity(folder, dtype="float32", device="cpu", **settings)
+
+
+def test_it_equals_one_token_at_a_time(causal_folder) -> None:
+    model, tokenizer = loaded(causal_folder)
+    seen = []
+    found = tiny(causal_folder).conditional(
+        PREFIXES, AFTER, progress=lambda done, of: seen.append((done, of))
+    )
+    expected = [
+        one_token_at_a_time(model, tokenizer(a).input_ids, tokenizer(b).input_ids, from_=1)
+        for a, b in zip(PREFIXES, AFTER, strict=True)
+    ]
+    np.testing.assert_allclose(found.values, expected, atol=1e-4)
+    assert found.tokens.tolist() == [3, 5, 1, 0, 0]
+    assert (found.parts > 1).sum() == found.n_prefix_cut == 0
+    assert seen[-1] == (3, 3)
+
+
+def test_without_a_prefix_it_is_the_plain_perplexity(causal_folder) -> None:
+    model = tiny(causal_folder)
+    plain = model.log_perplexities(AFTER)
+    found = model.conditional([""] * len(AFTER), AFTER)
+    np.testing.assert_allclose(found.values, plain.values, atol=1e-5)
+    np.testing.assert_array_equal(found.tokens, plain.tokens)
+
+
+@pytest.mark.parametrize("tokens_per_pass", [1, 12, 100_000])
+def test_how_texts_are_batched_changes_nothing(causal_folder, tokens_per_pass) -> None:
+    found = tiny(causal_folder, tokens_per_pass=tokens_per_pass).conditional(PREFIXES, AFTER)
+    usual = tiny(causal_folder).conditional(PREFIXES, AFTER)
+    np.testing.assert_allclose(found.values, usual.values, atol=1e-5)
+
+
+def test_a_long_prefix_is_cut_at_its_end_and_counted(causal_folder) -> None:
+    model, tokenizer = loaded(causal_folder)
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+    prefix, text = " ".join(words * 3), "mu mu kappa lambda"  # 24 and 4 tokens
+    found = tiny(causal_folder, window=12).conditional([prefix, "mu"], [text, text])
+    assert found.prefix_cut.tolist() == [16, 0]  # 12 − 4 are read
+    assert (found.n_prefix_cut, (found.parts > 1).sum()) == (1, 0)
+    before = tokenizer(" ".join(words)).input_ids
+    expected = one_token_at_a_time(model, before, tokenizer(text).input_ids, from_=1)
+    assert found.values[0] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_long_text_is_read_in_windows_after_the_same_prefix(causal_folder) -> None:
+    model, tokenizer = loaded(causal_folder)
+    text = "alpha beta gamma delta epsilon zeta eta theta"
+    found = tiny(causal_folder, window=8).conditional(["kappa lambda mu mu iota"], [text])
+    assert found.prefix_cut.tolist() == [1]  # half of the window is left to the text
+    assert (found.parts.tolist(), found.tokens.tolist()) == ([3], [7])
+    before, ids = tokenizer("kappa lambda mu mu").input_ids, tokenizer(text).input_ids
+    parts = [(0, 1, 4), (2, 4, 6), (4, 6, 8)]
+    losses = [
+        one_token_at_a_time(model, before, ids[first:end], from_=middle - first)
+        for first, middle, end in parts
+    ]
+    assert found.values[0] == pytest.approx(np.average(losses, weights=[3, 2, 2]), abs=1e-4)
+
+
+def test_what_cannot_be_read(causal_folder) -> None:
+    model = tiny(causal_folder, window=2)
+    with pytest.raises(DataError, match=r"a window of 2 tokens has no room .* at least 3"):
+        model.conditional(["alpha beta gamma"], ["mu mu mu"])
+    with pytest.raises(DataError, match="tokens_per_pass must be at least 1"):
+        tiny(causal_folder, tokens_per_pass=0)

@@ -105,16 +105,6 @@ def test_the_modules_are_the_librarys_own_and_the_rest_is_untouched(
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_chroma_gets_the_same_vectors(normalized_folder: Path, tmp_path: Path) -> None:
-    functions = pytest.importorskip("chromadb.utils.embedding_functions")
-    projection = projection_for(normalized_folder)
-    target = write_projected_model(normalized_folder, projection, tmp_path / "debiased")
-    expected = projection.apply(SentenceEncoder(normalized_folder).encode_documents(TEXTS))
-    function = functions.SentenceTransformerEmbeddingFunction(model_name=str(target))
-    assert np.abs(np.array(function(TEXTS)) - expected).max() <= 1e-5
-    assert np.abs(np.array(function.embed_query(TEXTS)) - expected).max() <= 1e-5
-
-
 def edited(folder: Path, place: Path, change) -> Path:
     shutil.copytree(folder, place)
     file = place / "modules.json"

@@ -71,16 +71,6 @@ def test_the_fingerprint_follows_settings_and_weights(encoder_folder: Path, tmp_
     assert SentenceEncoder(encoder_folder, batch_size=1).fingerprint == encoders[0].fingerprint
 
 
-def test_settings_state_dtype_length_device_and_version(encoder_folder: Path) -> None:
-    encoder = SentenceEncoder(encoder_folder, dtype="bfloat16", max_length=16, device="cpu")
-    settings = encoder.settings
-    assert encoder.name == "tiny-encoder"
-    assert settings["dtype"] == "bfloat16"
-    assert settings["device"] == "cpu"
-    assert "16" in settings["maximum length"]
-    assert settings["sentence-transformers"].split(".")[0].isdigit()
-
-
 def test_more_tokens_than_the_model_has_positions_are_refused(encoder_folder: Path) -> None:
     with pytest.raises(DataError, match=r"max_length 100 .*64"):
         SentenceEncoder(encoder_folder, max_length=100).encode_queries(["alpha"])

@@ -90,20 +90,6 @@ def test_nothing_fits() -> None:
         instrument(3, CollectingObserver())
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"observer": object()}, r"is not an observer; expected an object with observe\(event\)"),
-        ({"observer": CollectingObserver}, r"is not an observer; expected an object with observe"),
-        ({"query_key": b"short"}, "query_key must have 16 to 64 bytes, got 5"),
-    ],
-)
-def test_wrong_options(options, message) -> None:
-    observer = options.pop("observer", CollectingObserver())
-    with pytest.raises(DataError, match=message):
-        instrument(lambda query: [], observer, **options)
-
-
 def test_a_framework_that_is_missing_is_refused_and_one_too_old_is_named(
     offer, monkeypatch
 ) -> None:

@@ -1,11 +1,11 @@
-"""The recorder: what an adapter calls, none of which raises into the application."""
+"""The recorder and its deliveries: what an adapter calls, none of which raises into it."""
 
 from __future__ import annotations
 
 import gc
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +16,13 @@ from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import (
     CollectingObserver,
 )
-from rag_sourcebias.observe.recorder import Recorder
+from rag_sourcebias.observe.recorder import (
+    Attachment,
+    Delivery,
+    Instrumentation,
+    Recorder,
+    delivery_for,
+)
 from rag_sourcebias.observe.tags import MemoryTagStore
 from rag_sourcebias.observe.unobserved import suppress
 
@@ -58,12 +64,6 @@ def test_a_record_becomes_an_event(observer, queue) -> None:
     assert dict(event.labels) == {"a": "1", "b": "2", "c": "3"}
     assert event.query_hash == hash_query("q", key=KEY)
     assert rec.dropped.total == 0
-
-
-def test_without_a_key_the_query_is_not_kept(observer) -> None:
-    rec = Recorder(observer, queue=False)
-    rec.record(["d"], query="secret")
-    assert observer.events[0].query_hash is None
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,6 @@ def test_a_bad_tag_costs_that_tag(observer) -> None:
         ]
         assert event.bad_tags == 1 + 2 + 1 + 2 + 5
         assert pickle.loads(pickle.dumps(event)).bad_tags == event.bad_tags
-
-
-def test_where_metadata_is_read(observer) -> None:
-    store = MemoryTagStore()
-    assert Recorder(observer).reads_metadata
-    assert not Recorder(observer, tags=store).reads_metadata
-    assert Recorder(observer, tags=store, doc_id=str).reads_metadata
 
 
 class TestBlocks:
@@ -205,3 +198,123 @@ def test_a_recorder_that_is_let_go_ends_its_thread() -> None:
     gc.collect()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_what_cannot_be_removed_is_counted_not_raised() -> None:
+    def detach() -> None:
+        raise RuntimeError("somebody else patched it")
+
+    handle = Instrumentation(Recorder(CollectingObserver()), Attachment(None, detach))
+    handle.close()
+    handle.close()
+    assert dict(handle.dropped.by_reason) == {"instrumentation could not be removed": 1}
+
+
+# Deliveries: one per observer, tags from a store before tags from metadata
+
+
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.events: list[RetrievalEvent] = []
+
+    def observe(self, event: RetrievalEvent) -> None:
+        self.events.append(event)
+
+
+def test_one_delivery_per_observer_and_kind() -> None:
+    one, other = Unhashable(), Unhashable()
+    shared = delivery_for(one)
+    assert delivery_for(one) is shared
+    assert delivery_for(one, queue=False) is not shared
+    assert delivery_for(other) is not shared
+
+
+class Raising:
+    def observe(self, event: RetrievalEvent) -> None:
+        raise OSError("disk full")
+
+
+@pytest.mark.parametrize("queue", [True, False])
+def test_an_observer_that_raises_is_counted(queue) -> None:
+    rec = Recorder(Raising(), queue=queue)
+    for _ in range(3):
+        rec.record(["a"])
+    assert rec.flush(10)
+    assert dict(rec.dropped.by_reason) == {"observer raised": 3}
+
+
+def test_without_a_queue_the_event_is_there_at_once() -> None:
+    observer = CollectingObserver()
+    Recorder(observer, queue=False).record(["a"])
+    assert len(observer.events) == 1
+    assert Delivery(observer, queue=False).flush(0)
+
+
+class Noting:
+    """Notes on which thread it was told."""
+
+    def __init__(self, *, inline: object) -> None:
+        self.inline = inline
+        self.threads: list[threading.Thread] = []
+
+    def observe(self, event: RetrievalEvent) -> None:
+        self.threads.append(threading.current_thread())
+
+
+class TestInline:
+    """Observers that promise to be quick are told on the application's thread."""
+
+    def test_who_is_told_where(self) -> None:
+        here = threading.current_thread()
+        quick, other, odd = Noting(inline=True), Noting(inline=False), Noting(inline="yes")
+        for observer in (quick, other, odd):
+            rec = Recorder(observer)
+            rec.record(["a"])
+            assert rec.flush(10)
+        assert quick.threads == [here]
+        assert len(other.threads) == len(odd.threads) == 1
+        assert here not in (*other.threads, *odd.threads)
+
+    def test_with_a_store_the_queue_is_used(self) -> None:
+        here = threading.current_thread()
+        asked: list[threading.Thread] = []
+
+        class Store(MemoryTagStore):
+            def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+                asked.append(threading.current_thread())
+                return super().get(doc_ids)
+
+        observer = Noting(inline=True)
+        rec = Recorder(observer, tags=Store())
+        rec.record(["a"])
+        assert rec.flush(10)
+        assert asked == observer.threads
+        assert here not in asked
+
+    def test_what_ends_a_program_passes(self) -> None:
+        class Interrupted:
+            inline = True
+
+            def observe(self, event: RetrievalEvent) -> None:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            Recorder(Interrupted()).record(["a"])
+
+
+def test_a_store_wins_over_metadata_where_it_knows() -> None:
+    observer = CollectingObserver()
+    store = MemoryTagStore()
+    store.put([("a", DocTags(source="human")), ("b", DocTags(source="llm:x"))])
+    rec = Recorder(observer, tags=store, queue=False)
+    rec.record(
+        ["a", "b", "c", "d"],
+        metadata=[{"rsb_source": "wrong"}, {}, {"rsb_source": "llm:y"}, None],
+    )
+    rec.record(["b"])
+    assert [[tags.source for tags in event.tags] for event in observer.events] == [
+        ["human", "llm:x", "llm:y", None],
+        ["llm:x"],
+    ]

@@ -1,13 +1,24 @@
-"""Tag rules: conditions, order, groups, several taggers together."""
+"""Tag rules: conditions, order, files of them with their errors, and the identity of taggers."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.documents import tag_documents
-from rag_sourcebias.tagging.rules import Condition, IdTagger, RuleTagger, TagRule
+from rag_sourcebias.tagging.documents import tag_documents, taggers_fingerprint
+from rag_sourcebias.tagging.rules import (
+    Condition,
+    IdTagger,
+    ProvenanceTagger,
+    RuleTagger,
+    TagRule,
+    read_rules,
+)
 
 
 def meta(key: str, operator: str, value: object) -> Condition:
@@ -190,3 +201,210 @@ def test_own_id_patterns() -> None:
 def test_a_bad_id_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(DataError, match="id pattern"):
         IdTagger(pattern)
+
+
+# Rule files: what they may say, and errors with file, line and key
+
+
+GOOD = r"""
+rules:
+  - name: bot
+    when:
+      metadata:
+        generator: {regex: '^gpt-(?P<model>.+)$'}
+        lang: [en, de]
+        crawl.agent: {present: false}
+      url_host: {glob: '*.example.com'}
+      id: {regex: '^(?P<original>.+)-rewrite$'}
+    set: {source: "llm:gpt-{model}", pair_id: "{original}", style: news}
+  - when: {metadata: {author: Ann}}
+    set: {source: human}
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "rules.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_rule_file_tags(tmp_path: Path) -> None:
+    tagger = RuleTagger(read_rules(write(tmp_path, GOOD)))
+    metadata = {"generator": "gpt-4o", "lang": "de", "url": "https://a.example.com/x"}
+    tags = tagger("q7-rewrite", "text", metadata)
+    assert (tags.source, tags.pair_id, tags.style) == ("llm:gpt-4o", "q7", "news")
+    assert tagger("q7-rewrite", "text", metadata | {"crawl": {"agent": "x"}}) is None
+    assert tagger("d", "text", {"author": "Ann"}).source == "human"
+    assert tagger.matched == {"bot": 1, "rule 2": 1}
+
+
+RULE = "rules:\n  - when: {{metadata: {{a: {test}}}}}\n    set: {{source: human}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"rules.yaml: None; expected a mapping with keys out of \['rules'\]"),
+        ("# only a comment\n", "None; expected a mapping"),
+        ("- a\n", r"rules.yaml: \['a'\]; expected a mapping with keys out of \['rules'\]"),
+        ("rule:\n  - x\n", r": unknown key 'rule'; accepted: .*; did you mean rules\?"),
+        ("rules: []\n", r": rules: \[\]; expected a list with at least one"),
+        ("rules:\n", r": rules: None; expected a list"),
+        ("rules: [x]\n", r":1: rules\[1\]: the rule: 'x'; expected a mapping"),
+        ("rules:\n  - when: {id: x}\n", r":2: rules\[1\]: the rule: the key 'set' is missing"),
+        (
+            "rules:\n  - when: {id: x}\n    set: {sorce: human}\n",
+            r":2: rules\[1\]: set: unknown key 'sorce'; .*; did you mean source\?",
+        ),
+        (
+            "rules:\n  - when:\n      metadata:\n        a: {regx: x}\n    set: {source: human}\n",
+            r":2: rules\[1\]: a: unknown key 'regx'; .*; did you mean regex\?",
+        ),
+        (
+            RULE.format(test="{regex: '('}"),
+            r":2: rules\[1\]: a: regex: '\(' is not a regular expression",
+        ),
+        (
+            RULE.format(test="{regex: '" + "(" * 5_000 + "'}"),
+            r"^.{,400}is not a regular expression: its brackets are nested too deep.{,100}$",
+        ),
+        (
+            RULE.format(test="{" + "k" * 1_000 + ": 1}"),
+            r"^.{,1300}unknown key 'k{199};.{,200}$",
+        ),
+        (RULE.format(test="{present: maybe}"), r"a: present: 'maybe' is not true or false"),
+        (RULE.format(test="{in: x}"), r"a: in: 'x' is not a list of texts or numbers"),
+        (RULE.format(test="{equals: x, glob: y}"), r"2 tests .*expected exactly one"),
+        (RULE.format(test="[[x]]"), r"a: in: \[\['x'\]\] is not a list of texts"),
+        ("rules:\n  - when: {metadata: x}\n    set: {style: a}\n", "metadata: 'x'; expected"),
+        (
+            "rules:\n  - when: {id: x}\n    set:\n      style: a\n      source: gpt-4\n",
+            r":2: rules\[1\]: source 'gpt-4' is not a source name; expected 'human'",
+        ),
+        (
+            "rules:\n  - when: {id: x}\n    set: {style: a}\n"
+            "  - when: {id: x}\n    set: {style: 3}\n",
+            r":4: rules\[2\]: style: 3; expected a text \(quote",
+        ),
+        (
+            "rules:\n  - when: {id: x}\n    when: {id: y}\n    set: {source: human}\n",
+            r"a key stands twice.* line 2",
+        ),
+        (
+            "rules:\n  - when: {id: x}\n    set: {pair_id: '{1}'}\n",
+            r":2: rules\[1\]: rule 'rule 1'.*group \{1\}",
+        ),
+        ("rules: [\n", r"rules.yaml is not a YAML file of tag rules .* line 2"),
+        ("rules: !!python/object:os.system x\n", "could not determine a constructor"),
+        (
+            "rules:\n  - when: {id: !!python/name:os.system x}\n    set: {style: a}\n",
+            "could not determine a constructor",
+        ),
+        ("a: 1\n---\nb: 2\n", "is not a YAML file of tag rules"),
+        ("[" * 5_000, "is not a YAML file of tag rules"),
+        ("- " * 3_000, "is not a YAML file of tag rules"),
+        ("a: &a [*a]\n" + "{" * 5_000, "is not a YAML file of tag rules"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_rules(write(tmp_path, text))
+
+
+def test_a_date_that_is_not_quoted_is_a_text(tmp_path: Path) -> None:
+    text = "rules:\n  - when: {metadata: {day: 2021-05-01}}\n    set: {source: human}\n"
+    (rule,) = read_rules(write(tmp_path, text))
+    assert rule.conditions[0].value == "2021-05-01"
+
+
+def test_a_missing_file_and_a_binary_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no\.yaml does not exist"):
+        read_rules(tmp_path / "no.yaml")
+    file = tmp_path / "latin.yaml"
+    file.write_bytes(b"rules: \xff\xfe")
+    with pytest.raises(
+        DataError, match=r"latin\.yaml is not a YAML file of tag rules .*position 7"
+    ):
+        read_rules(file)
+
+
+# The identity of taggers: the same for the same tags, another one for others
+
+
+def rules(value: object = "bot", *, name: str = "r", source: str = "llm:x"):
+    condition = Condition(target="metadata", key="author", operator="equals", value=value)
+    return RuleTagger([TagRule(name=name, conditions=[condition], source=source)])
+
+
+def test_equal_rules_are_equal_whatever_they_are_called_and_have_counted() -> None:
+    used = rules(name="other")
+    used("d", "", {"author": "bot"})
+    assert taggers_fingerprint(used) == taggers_fingerprint(rules())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        rules("b0t"),
+        rules(source="llm:y"),
+        rules(True),
+        [rules(), IdTagger()],
+        IdTagger(),
+    ],
+)
+def test_what_tags_differently_is_another(other: object) -> None:
+    assert taggers_fingerprint(other) != taggers_fingerprint(rules())
+
+
+def test_true_is_not_one_and_a_set_has_no_order() -> None:
+    assert rules(True).fingerprint != rules(1).fingerprint
+
+    def within(value: object) -> str:
+        condition = Condition(target="metadata", key="k", operator="in", value=value)
+        return RuleTagger([TagRule(name="r", conditions=[condition], source="human")]).fingerprint
+
+    assert within({"a", "b", "c"}) == within({"c", "b", "a"})
+    assert within(["a", "b"]) != within(["b", "c"])
+
+
+def test_ids_know_their_pattern() -> None:
+    pattern = r"(?P<source>\w+)$"
+    assert (
+        len(
+            {
+                IdTagger().fingerprint,
+                IdTagger(pattern).fingerprint,
+                ProvenanceTagger().fingerprint,
+            }
+        )
+        == 3
+    )
+
+
+def test_it_is_the_same_in_another_process() -> None:
+    code = (
+        "from rag_sourcebias.tagging import IdTagger\n"
+        "from rag_sourcebias.tagging.documents import taggers_fingerprint\n"
+        "print(taggers_fingerprint([IdTagger('(?P<style>.)')]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    tagger = IdTagger("(?P<style>.)")
+    assert done.stdout.strip() == taggers_fingerprint(tagger)
+    assert len(taggers_fingerprint(tagger)) == 16
+
+
+def test_an_object_has_to_say_who_it_is() -> None:
+    class Mine:
+        def __call__(self, doc_id: str, text: str, metadata: object) -> None:
+            return None
+
+    mine = Mine()
+    with pytest.raises(DataError, match=r"a tagger \(Mine\) has no fingerprint; give it"):
+        taggers_fingerprint(mine)
+    mine.fingerprint = "mine:1"  # type: ignore[attr-defined]
+    assert taggers_fingerprint(mine)
+
+
+def test_no_taggers_are_refused() -> None:
+    with pytest.raises(DataError, match="no taggers; expected at least one"):
+        taggers_fingerprint([])

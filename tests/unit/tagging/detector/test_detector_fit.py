@@ -1,16 +1,25 @@
-"""Fitting: what is refused and counted, and whether the figures are honest."""
+"""Detectors: what is refused, whether the figures are honest, files, and as taggers."""
 
 from __future__ import annotations
 
-import sys
+import dataclasses
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from simulated_texts import Documents, simulated
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.tagging.detector.fit import (
+    DetectorTagger,
+    fit_detector,
+    load_detector,
+    save_detector,
+)
 from rag_sourcebias.tagging.detector.model import Detector, evaluate
+from rag_sourcebias.tagging.documents import tag_documents
 
 WEAK = 0.3  # about one in six wrong when every text is decided
 
@@ -153,7 +162,178 @@ def test_bad_labels_are_named() -> None:
             fit_detector(documents, rng=0, max_error=wrong)
 
 
-def test_missing_scikit_learn_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingExtraError, match=r"scikit-learn.*\[detector\]"):
-        fit_detector(simulated(30, seed=1), rng=0)
+# Detectors on disk
+
+
+TEXTS = [text for _, text, _ in simulated(10, seed=9)]
+
+
+@pytest.fixture(scope="module")
+def detector() -> Detector:
+    return fit_detector(simulated(30, seed=1, labels=("human", "llm:Ünïcode")), rng=0)
+
+
+@pytest.fixture
+def folder(detector: Detector, tmp_path: Path) -> Path:
+    save_detector(detector, tmp_path / "detector")
+    return tmp_path / "detector"
+
+
+def change(folder: Path, **values: object) -> None:
+    file = folder / "detector.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | values), "utf-8")
+
+
+def test_round_trip_keeps_every_bit(detector: Detector, folder: Path) -> None:
+    read = load_detector(folder)
+    assert sorted(p.name for p in folder.iterdir()) == ["detector.json", "model.npz"]
+    assert np.array_equal(read.predict(TEXTS).probabilities, detector.predict(TEXTS).probabilities)
+    for name, array in detector.arrays().items():
+        assert read.arrays()[name].dtype == array.dtype
+        assert np.array_equal(read.arrays()[name], array)
+    assert read.report == detector.report
+    assert read.threshold == detector.threshold
+    assert read.labels == ("human", "llm:Ünïcode")
+    assert read.fingerprint == detector.fingerprint == DetectorTagger(read).fingerprint
+    assert read.versions["scikit-learn"]
+
+
+def test_a_detector_replaces_another_but_nothing_else(detector: Detector, folder: Path) -> None:
+    other = fit_detector(simulated(30, seed=5), rng=0)
+    save_detector(other, folder)
+    assert load_detector(folder).fingerprint == other.fingerprint
+    assert [p.name for p in folder.parent.iterdir()] == ["detector"]
+    foreign = folder.parent / "thesis"
+    foreign.mkdir()
+    (foreign / "chapter.txt").write_text("years of work")
+    with pytest.raises(DataError, match="holds other files"):
+        save_detector(detector, foreign)
+    with pytest.raises(DataError, match="is a file"):
+        save_detector(detector, foreign / "chapter.txt")
+    assert (foreign / "chapter.txt").read_text() == "years of work"
+
+
+def test_no_detector_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has no detector\.json"):
+        load_detector(tmp_path)
+    with pytest.raises(DataError, match="is no folder"):
+        load_detector(tmp_path / "none")
+    (tmp_path / "detector.json").write_text('{"format": "something else"}')
+    with pytest.raises(DataError, match="is not of a detector"):
+        load_detector(tmp_path)
+
+
+def test_newer_schema_names_its_release(folder: Path) -> None:
+    change(folder, schema_version=2, versions={"rag-sourcebias": "9.9"})
+    with pytest.raises(DataError, match=r"schema version 2 \(rag-sourcebias 9.9\).*reads 1"):
+        load_detector(folder)
+
+
+@pytest.mark.parametrize("cut", [0, 10, -1])
+def test_cut_arrays_are_damaged(folder: Path, cut: int) -> None:
+    file = folder / "model.npz"
+    file.write_bytes(file.read_bytes()[:cut])
+    with pytest.raises(DataError, match=r"is not a complete detector: model.npz is not the one"):
+        load_detector(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"labels": ["human"]}, "its values are not those of fingerprint"),
+        ({"target": "tone"}, "target 'tone'"),
+        ({"report": {}}, "report: .*labels"),
+        ({"threshold": "high"}, "could not convert"),
+        ({"threshold": 2.0, "factor": None}, "NoneType"),
+        ({"threshold": 0.0}, "fingerprint"),
+    ],
+)
+def test_changed_values_are_damage(folder: Path, values: dict, message: str) -> None:
+    change(folder, **values)
+    with pytest.raises(DataError, match=f"is not a complete detector.*{message}"):
+        load_detector(folder)
+
+
+def test_pickles_are_not_read(folder: Path, detector: Detector) -> None:
+    import hashlib
+    import io
+
+    packed = io.BytesIO()
+    np.savez(packed, **(detector.arrays() | {"bias": np.array([{}], dtype=object)}))
+    (folder / "model.npz").write_bytes(packed.getvalue())
+    change(folder, arrays_sha256=hashlib.sha256(packed.getvalue()).hexdigest())
+    with pytest.raises(DataError, match="is not a complete detector"):
+        load_detector(folder)
+
+
+# Detectors as taggers
+
+
+ODD = ["", " \n", "…", "日本語の文章です。", "🙂" * 50, "\ud800 lone", "a" * 200_000, "\x00\x00"]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Detector:
+    return fit_detector(simulated(80, seed=1, strength=0.35), rng=0)
+
+
+@pytest.fixture(scope="module")
+def others() -> Documents:
+    return simulated(60, seed=2, strength=0.35)
+
+
+def test_tags_are_detected_sources_with_their_probability(
+    fitted: Detector, others: Documents
+) -> None:
+    tagger = DetectorTagger(fitted)
+    texts = [text for _, text, _ in others]
+    tags = tagger.tag_many(texts)
+    found = fitted.predict(texts)
+    unknown = [t is None for t in tags]
+    assert 0 < sum(unknown) < len(tags)
+    for tag, row, alike in zip(tags, found.probabilities, found.alike, strict=True):
+        if tag is None:
+            assert row.max() < fitted.threshold or not alike
+        else:
+            assert tag == DocTags(
+                source=fitted.labels[row.argmax()],
+                origin="detected",
+                confidence=round(row.max(), 6),
+            )
+
+
+def test_odd_texts_are_read_and_empty_ones_unknown(fitted: Detector) -> None:
+    tags = DetectorTagger(fitted).tag_many(ODD)
+    assert tags[:2] == [None, None]
+    probabilities = fitted.predict(ODD).probabilities
+    assert np.isfinite(probabilities).all()
+    assert probabilities.sum(axis=1) == pytest.approx(1.0)
+    assert DetectorTagger(fitted).tag_many([]) == []
+
+
+def test_texts_of_another_kind_stay_unknown(fitted: Detector, others: Documents) -> None:
+    prose = [
+        "The committee met on Tuesday and, after some debate, adopted the budget.",
+        "def f(x):\n    return x ** 2  # squares\n",
+        "Die Fähre legt bei Sturm nicht ab; wer trotzdem reisen will, nimmt den Bus.",
+    ]
+    assert not fitted.predict(prose).alike.any()
+    assert DetectorTagger(fitted).tag_many(prose) == [None] * 3
+    assert fitted.predict([text for _, text, _ in others]).alike.mean() > 0.9
+
+
+def test_declared_tags_come_before_detected_ones(fitted: Detector, others: Documents) -> None:
+    def declared(doc_id: str, text: str, metadata: object) -> DocTags | None:
+        return DocTags(source="llm:known", origin="declared") if doc_id == others[0][0] else None
+
+    rows = [(doc_id, text, {}) for doc_id, text, _ in others]
+    found = dict(tag_documents(rows, [declared, DetectorTagger(fitted)]))
+    assert found[others[0][0]] == DocTags(source="llm:known", origin="declared")
+    assert sum(tags.origin == "detected" for tags in found.values()) > 20
+
+
+def test_a_detector_that_decides_nothing_is_no_tagger(fitted: Detector, others: Documents) -> None:
+    mute = dataclasses.replace(fitted, threshold=None)
+    assert not mute.predict([others[0][1]]).decided.any()
+    with pytest.raises(DataError, match="every document would stay unknown"):
+        DetectorTagger(mute)

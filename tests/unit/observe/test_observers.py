@@ -1,10 +1,12 @@
-"""Several observers as one."""
+"""Observers: counts of what each source gets of the ranks, and several as one."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from rag_sourcebias.core.data import RankedList
+from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import (
@@ -15,7 +17,46 @@ from rag_sourcebias.observe.observers import (
 )
 
 
-def event(*doc_ids: str) -> RetrievalEvent:
+def event(*sources: str | None, style: str | None = None) -> RetrievalEvent:
+    return RetrievalEvent(
+        ranked=RankedList(query_id="", doc_ids=tuple(map(str, range(len(sources))))),
+        tags=tuple(DocTags(source=source, style=style) for source in sources),
+    )
+
+
+def test_wrong_options() -> None:
+    with pytest.raises(DataError, match="by 'model' is not one of source, style"):
+        ExposureObserver(by="model")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="max_groups must be at least 1, got 0"):
+        ExposureObserver(max_groups=0)
+
+
+def test_counts_follow_the_ranks() -> None:
+    observer = ExposureObserver()
+    observer.observe(event("human", "llm", None, "human"))
+    observer.observe(event(None))
+    observer.observe(event())
+    counts = observer.counts()
+    assert (counts.n_retrievals, counts.n_empty) == (3, 1)
+    found = {name: (g.documents, g.first) for name, g in counts.groups.items()}
+    assert found == {"": (2, 1), "human": (2, 1), "llm": (1, 0)}
+    assert counts.groups["human"].exposure == pytest.approx(1 + 1 / math.log2(5))
+    assert counts.groups[""].exposure == pytest.approx(1 / math.log2(4) + 1)
+    assert sum(counts.shares().values()) == pytest.approx(1)
+    assert ExposureObserver().counts().shares() == {}
+
+
+def test_groups_beyond_the_limit_are_other() -> None:
+    observer = ExposureObserver(max_groups=2)
+    observer.observe(event("a", "b", "c", "d", "c"))
+    found = {name: g.documents for name, g in observer.counts().groups.items()}
+    assert found == {"a": 1, "b": 1, "other": 3}
+
+
+# Several observers as one
+
+
+def retrieved(*doc_ids: str) -> RetrievalEvent:
     return RetrievalEvent(ranked=RankedList(query_id="", doc_ids=doc_ids))
 
 
@@ -32,7 +73,7 @@ class Raising:
 def test_every_observer_is_told_in_order() -> None:
     first, second, count = CollectingObserver(), CollectingObserver(), CountingObserver()
     group = ObserverGroup(first, second, count)
-    told = [event("a"), event("b", "c")]
+    told = [retrieved("a"), retrieved("b", "c")]
     for one in told:
         group.observe(one)
     assert list(first.events) == list(second.events) == told
@@ -46,7 +87,7 @@ def test_what_one_raises_keeps_nothing_from_the_others() -> None:
         before, Raising(RuntimeError("text of a user")), Raising(ValueError()), after
     )
     for _ in range(3):
-        group.observe(event("a"))
+        group.observe(retrieved("a"))
     assert (before.n_events, after.n_events) == (3, 3)
     assert group.dropped.by_reason == {"observer raised": 6}
 
