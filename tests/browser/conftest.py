@@ -1,7 +1,5 @@
 """One browser for all tests of this folder, and the pages they look at."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

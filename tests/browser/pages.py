@@ -1,7 +1,5 @@
 """What is asked of every page in a real browser, whatever it shows."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

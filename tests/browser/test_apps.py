@@ -1,7 +1,5 @@
 """The dashboard and the annotators' page in a real browser: screens, names, keyboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dashboard_browser import Browser

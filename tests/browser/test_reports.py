@@ -1,7 +1,5 @@
 """Reports of every kind in a real browser: light and dark, phone and desk, keyboard, tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The adapter contract on Chroma: one collection, all of them, one on a server."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence

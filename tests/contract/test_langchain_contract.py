@@ -1,7 +1,5 @@
 """The LangChain adapter keeps the contract, against the real framework."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any, ClassVar

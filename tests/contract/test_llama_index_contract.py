@@ -1,7 +1,5 @@
 """The adapter contract against the real LlamaIndex: its own store, Chroma, and the wrapper."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

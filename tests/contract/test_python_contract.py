@@ -1,7 +1,5 @@
 """The adapter contract on plain functions: list, coroutine, generator, asynchronous generator."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, ClassVar

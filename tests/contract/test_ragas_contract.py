@@ -1,7 +1,5 @@
 """The encoder contract against the real ragas."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Wheel and sdist hold what they should, and say what they are."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every figure in README and docs is the one in its result file."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

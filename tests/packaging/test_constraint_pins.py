@@ -1,7 +1,5 @@
 """What a gate installs is exactly what was tested: every requirement has a pin that it admits."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path

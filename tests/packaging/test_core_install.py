@@ -1,7 +1,5 @@
 """A plain install: every command starts, and what needs an extra says which."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

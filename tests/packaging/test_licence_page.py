@@ -1,7 +1,5 @@
 """docs/licences.md and its table list what is installed as it is pinned, and mark copyleft."""
 
-from __future__ import annotations
-
 import csv
 import re
 from importlib.metadata import PackageNotFoundError, distribution

@@ -1,7 +1,5 @@
 """docs/neighbours.md says what its results say, and nothing else."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

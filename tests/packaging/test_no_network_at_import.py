@@ -1,7 +1,5 @@
 """An import opens no connection and looks up no name; who may use the network is a short list."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

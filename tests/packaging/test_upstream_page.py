@@ -1,7 +1,5 @@
 """docs/upstream.md says what its results say, and the comparison behind it sees what changed."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """An HTTP endpoint for alarms on loopback that does what a script says, request by request."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

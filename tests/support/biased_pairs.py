@@ -1,7 +1,5 @@
 """What is fitted on twins of which one version is favoured, and who gets the ranks in the end."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Clients in memory share one state and one set of settings per process.
 """
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import tempfile

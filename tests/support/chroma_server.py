@@ -1,7 +1,5 @@
 """A real Chroma server in a process of its own."""
 
-from __future__ import annotations
-
 import gc
 import socket
 import subprocess

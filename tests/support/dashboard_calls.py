@@ -1,7 +1,5 @@
 """Ask an ASGI application as a server would, bytes as they come."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Small LangChain retrievers and vector stores for tests; real ones, without a server."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Snapshots and alarms as a monitor would give them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

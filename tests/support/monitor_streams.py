@@ -1,7 +1,5 @@
 """Retrievals made up for tests of monitors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

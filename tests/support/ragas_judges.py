@@ -1,7 +1,5 @@
 """Language models for ragas that need no server: fixed answers, prompts kept."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ragas.llms.base import InstructorBaseRagasLLM

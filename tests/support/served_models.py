@@ -1,7 +1,5 @@
 """Real models of LangChain and LlamaIndex that speak to a chat server; they retry by themselves."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from typing import Any

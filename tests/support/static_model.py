@@ -1,7 +1,5 @@
 """A tiny static model of sentence-transformers, saved as the real ones are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

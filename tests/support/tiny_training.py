@@ -1,7 +1,5 @@
 """A tiny static encoder with a taste for one word, and paired texts whose rewrites have it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Coverage studies: what is drawn, what counts as true, what is counted."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

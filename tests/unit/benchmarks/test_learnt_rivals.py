@@ -1,7 +1,5 @@
 """The rivals of ``benchmarks/debias/learnt.py``: attention by position, and pooled pairs."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

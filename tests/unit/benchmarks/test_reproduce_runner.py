@@ -1,7 +1,5 @@
 """The runner of ``benchmarks/reproduce``: entries, checks, and where our figures come from."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Adapters are found by entry point; what is missing is said."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """What frameworks return is asked for to a depth, and read: id, text, metadata and score."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Encoders as Chroma embedding functions."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

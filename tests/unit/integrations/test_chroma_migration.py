@@ -1,7 +1,5 @@
 """Another encoder, or a projection, for a collection: copy, verify, switch, roll back."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import signal

@@ -1,7 +1,5 @@
 """Observed Chroma: results as asked, each query vector one event, also of a server."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools
@@ -356,17 +354,6 @@ def test_llama_index_over_an_observed_collection_counts_once(collection) -> None
     assert [len(event.ranked) for event in observer.events] == [3, 3]
     assert list(observer.events[0].ranked.doc_ids) == [node.node_id for node in found]
     assert [len(event.ranked) for event in lower.events] == [3, 3]
-
-
-def test_a_client_is_enough_to_observe_what_langchain_asks(collection) -> None:
-    observer = CollectingObserver()
-    client = chromadb.EphemeralClient()
-    with instrument(client, observer):
-        store = langchain_store(collection, client)
-        store.similarity_search(QUERY, k=4)
-        store.reset_collection()
-        assert store.similarity_search(QUERY) == []
-    assert [len(event.ranked) for event in observer.events] == [4, 0]
 
 
 # Observed collections of a server: it answers, it is too slow, it dies

@@ -1,7 +1,5 @@
 """Chroma collections as retrievers: embedded, on disk and behind a server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No acknowledged write is lost while encoders are swapped; a short run of the benchmark."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Tags in place in Chroma: collections, databases, servers, and what LlamaIndex stored."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import itertools
@@ -79,42 +77,6 @@ def by_source(source: str | None, *, style: str | None = None) -> Any:
         return DocTags(source=source, style=style, origin="declared" if source else None)
 
     return tag
-
-
-def test_tags_are_written_and_nothing_else_is_touched() -> None:
-    collection = make(21)
-    before = contents(collection)
-    result = tag_collection(collection, IdTagger(), batch_size=5)
-    assert (result.n_documents, result.n_written, result.n_unchanged) == (21, 21, 0)
-    assert result.sources == {"human": 10, "llm:gpt-x": 11}
-    assert (result.n_untagged, result.n_missing, result.backup) == (0, 0, None)
-    after = contents(collection)
-    assert list(after) == list(before)
-    for key, (text, metadata, vector) in before.items():
-        assert after[key][0] == text
-        assert np.array_equal(after[key][2], vector)
-        assert {k: v for k, v in after[key][1].items() if not k.startswith("rsb_")} == metadata
-    assert after["d3#human"][1] == before["d3#human"][1] | {
-        "rsb_source": "human",
-        "rsb_pair_id": "d3",
-        "rsb_origin": "declared",
-        "rsb_tagger": result.fingerprint,
-    }
-    assert result.fingerprint == taggers_fingerprint(IdTagger())
-
-
-def test_a_second_pass_writes_nothing_and_counts_the_same() -> None:
-    collection = make(9)
-    first = tag_collection(collection, IdTagger())
-    asked: list[str] = []
-
-    def never(doc_id: str, text: str, metadata: Any) -> None:
-        asked.append(doc_id)
-
-    never.fingerprint = IdTagger().fingerprint  # type: ignore[attr-defined]
-    again = tag_collection(collection, never)
-    assert (again.n_written, again.n_unchanged, again.sources) == (0, 9, first.sources)
-    assert asked == []
 
 
 def test_a_tagger_that_takes_many_texts_is_given_many() -> None:
@@ -330,15 +292,6 @@ def test_documents_and_tags_are_read_and_written(place: str, tmp_path: Path) -> 
     }
     again = store.tag([IdTagger(r"(?P<style>\w)$")], overwrite=True, backup=tmp_path / "old.sqlite")
     assert again.styles == {"n": 1, "x": 1, "c": 1}
-
-
-def test_a_collection_has_to_be_named_where_there_are_several(place: str) -> None:
-    open_client(place).create_collection("more", embedding_function=None)
-    with pytest.raises(DataError, match=r"has 2 collections, name one of them: docs, more"):
-        open_store(place)
-    with pytest.raises(DataError, match=r"no collection 'dcos'; there are docs, more"):
-        open_store(place, "dcos")
-    assert open_store(place, "more").name == "chroma:more"
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

@@ -1,7 +1,5 @@
 """Copies in a Chroma collection: their places, and groups that follow what is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

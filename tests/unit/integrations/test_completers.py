@@ -1,7 +1,5 @@
 """Models of frameworks as completers: told per call, without secrets, whatever fails."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

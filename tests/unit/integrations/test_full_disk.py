@@ -1,7 +1,5 @@
 """A disk that is full under the tag store: the application's answers stay, the counter moves."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tagging LangChain documents, and observing the scores of their retrieval."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Observing LangChain by callbacks and in place: each retrieval once, and nothing else changed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import copy

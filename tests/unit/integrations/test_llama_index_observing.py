@@ -1,7 +1,5 @@
 """Observing LlamaIndex through its dispatcher: what counts, once, and what is left untouched."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Iterator

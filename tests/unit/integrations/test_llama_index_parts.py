@@ -1,7 +1,5 @@
 """Our encoders as LlamaIndex embeddings, and intervals over its evaluators."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from collections.abc import Iterator

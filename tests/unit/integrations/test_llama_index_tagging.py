@@ -1,7 +1,5 @@
 """Tagging nodes inside LlamaIndex's ingestion: text untouched, cache and docstore understood."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from collections.abc import Mapping

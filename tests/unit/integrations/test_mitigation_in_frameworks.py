@@ -1,7 +1,5 @@
 """Mitigations inside LangChain and LlamaIndex, from a store's scores to the order that is shown."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Callable, Sequence
@@ -34,8 +32,6 @@ from langchain_parts import FaissStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.instrumentation.events.llm import LLMCompletionStartEvent
-from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from pydantic import Field
@@ -168,7 +164,7 @@ def langchain_search(kind: Any) -> Search:
     return InstrumentedRetriever(retriever, CountingObserver(), score_key="rsb_score").invoke
 
 
-def llama_index(kind: str) -> VectorStoreIndex:
+def llama_index_search(kind: str) -> Search:
     storage = None
     if kind == "chroma":
         client = chromadb.EphemeralClient()
@@ -181,15 +177,12 @@ def llama_index(kind: str) -> VectorStoreIndex:
         )
         store = ChromaVectorStore(chroma_collection=collection)
         storage = StorageContext.from_defaults(vector_store=store)
-    return VectorStoreIndex(
+    index = VectorStoreIndex(
         [node(t.doc_id, t.text, t.source) for t in texts()],
         storage_context=storage,
         embed_model=EncoderEmbedding(FavouringEncoder()),
     )
-
-
-def llama_index_search(kind: str) -> Search:
-    return llama_index(kind).as_retriever(similarity_top_k=K).retrieve
+    return index.as_retriever(similarity_top_k=K).retrieve
 
 
 def of_squared_distance(relevance: float) -> float:
@@ -234,40 +227,6 @@ def test_a_calibration_gives_the_order_of_calibrated_cosines_in_every_store(
         assert [one.score for one in found[4]] == pytest.approx(
             [wanted[doc_id] for doc_id in after[4]], abs=1e-3
         )
-
-
-class Prompts(BaseEventHandler):
-    seen: list[str] = Field(default_factory=list)
-
-    def handle(self, event: Any, **kwargs: Any) -> None:
-        if isinstance(event, LLMCompletionStartEvent):
-            self.seen.append(event.prompt)
-
-
-def test_a_query_engine_shows_the_same_texts_in_another_order() -> None:
-    """With the lines of the docstring."""
-    index, encoder, fitted = llama_index("simple"), FavouringEncoder(), calibration()
-    root, prompts = get_dispatcher(), Prompts()
-    root.add_event_handler(prompts)
-    try:
-        plain = index.as_query_engine(similarity_top_k=K, llm=MockLLM()).query("topic 2")
-        engine = index.as_query_engine(
-            similarity_top_k=K,
-            llm=MockLLM(),
-            node_postprocessors=[DebiasPostprocessor(fitted, encoder=encoder, top_n=10)],
-        )
-        found = LlamaIndex.ids(engine.query("topic 2").source_nodes)
-        assert LlamaIndex.ids(asyncio.run(engine.aquery("topic 2")).source_nodes) == found
-    finally:
-        root.event_handlers = [h for h in root.event_handlers if h is not prompts]
-    assert len(found) == 10
-    assert found != LlamaIndex.ids(plain.source_nodes)[:10]
-    before, after = dict.fromkeys(prompts.seen)
-    context = [line for line in after.splitlines() if line.startswith("topic 2 ")]
-    own = {t.doc_id: t.text for t in texts()}
-    assert context == [own[doc_id] for doc_id in found]
-    assert set(context) < set(before.splitlines())
-    assert "rsb_" not in after
 
 
 def test_a_compression_retriever_and_a_chain_reorder_alike() -> None:

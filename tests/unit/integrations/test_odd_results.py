@@ -3,8 +3,6 @@
 The application must see what it would have seen; what is lost is counted and named.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +21,6 @@ from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHand
 
 pytest.importorskip("llama_index.core")  # without the warnings of its oldest version
 
-from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
 from llama_index.core.vector_stores.types import VectorStoreQueryResult
@@ -115,27 +112,6 @@ def test_what_a_langchain_store_returns(what: str, how: str) -> None:
     with instrument(store if how == "in place" else "langchain", observer) as handle:
         assert seen(lambda: store.similarity_search("q")) == bare
     assert (len(observer.events), handle.dropped.total) == (n_recorded, n_lost)
-
-
-@pytest.mark.parametrize("how", ["in place", "everything"])
-@pytest.mark.parametrize("what", RESULTS)
-def test_what_a_llama_index_retriever_returns(what: str, how: str) -> None:
-    make = RESULTS[what][0]
-
-    class OddNodes(LlamaRetriever):
-        def _retrieve(self, query_bundle: Any) -> Any:
-            found = make()
-            if isinstance(found, list) and found == FOUND:
-                return list(NODES)
-            return (each for each in NODES) if what == "generator" else found
-
-    retriever, observer = OddNodes(), CollectingObserver()
-    bare = seen(lambda: retriever.retrieve("q"))
-    with instrument(retriever if how == "in place" else "llama-index", observer) as handle:
-        assert seen(lambda: retriever.retrieve("q")) == bare
-        assert handle.flush(10)
-    n = int(bare[0] == "list")  # LlamaIndex itself makes a list, or raises
-    assert len(observer.events) + handle.dropped.total == n
 
 
 # What a vector store of LlamaIndex returns; how many are recorded of it, and how many are lost.

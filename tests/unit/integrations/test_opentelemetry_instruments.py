@@ -1,7 +1,5 @@
 """Instruments read by the real SDK, and by none."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Facts of a retrieval on spans of the real SDK, also inside real instrumented frameworks."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Scrapes over HTTP by prometheus_client's own server, read by its own parser."""
 
-from __future__ import annotations
-
 import urllib.request
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Alert rules and dashboard ask for nothing that a real scrape does not have."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

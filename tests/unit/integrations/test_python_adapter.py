@@ -1,7 +1,5 @@
 """Plain functions: every shape of documents, every kind of function, nothing else changed."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import inspect

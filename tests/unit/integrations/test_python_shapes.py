@@ -4,8 +4,6 @@ Where a client is not installed, the shape written out here is the one its versi
 returned; where it is, its own classes are read too.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import namedtuple

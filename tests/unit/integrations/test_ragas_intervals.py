@@ -1,7 +1,5 @@
 """Intervals on what the real ragas returns: results, experiments, metric results, numbers."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

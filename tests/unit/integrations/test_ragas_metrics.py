@@ -1,7 +1,5 @@
 """Our encoders and adjusted metrics inside the real ragas, and what its import says."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """An audit on Ray: the report of an audit in memory, also when a worker is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

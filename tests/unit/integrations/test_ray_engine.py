@@ -1,7 +1,5 @@
 """The Ray engine on a real Ray: order, errors, workers that are killed, what is left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

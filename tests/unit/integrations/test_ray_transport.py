@@ -1,7 +1,5 @@
 """Errors, results and functions come out of a worker as they went in."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

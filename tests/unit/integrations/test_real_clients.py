@@ -4,8 +4,6 @@ Haystack's documents come from its own store, rows of pgvector from a PostgreSQL
 here; the clients of Elasticsearch and OpenSearch talk to a local server.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The adjusted similarity where LlamaIndex and LangChain score answers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from importlib.util import find_spec

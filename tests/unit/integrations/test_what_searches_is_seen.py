@@ -1,7 +1,5 @@
 """Direct searches under a framework's name, other handlers untouched, and what coverage says."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

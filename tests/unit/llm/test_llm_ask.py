@@ -1,7 +1,5 @@
 """Asking: each request ends once, equal ones are sent once, order and threads do not matter."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Retry waits, prices, the answer cache and label scores from reported tokens."""
 
-from __future__ import annotations
-
 import math
 import sqlite3
 from datetime import UTC, datetime, timedelta

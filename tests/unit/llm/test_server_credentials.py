@@ -1,7 +1,5 @@
 """User, password and key of a server: sent, and neither shown nor stored nor exposed unsaid."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

@@ -1,7 +1,5 @@
 """The rule behind alarms, beside its definition written out; and what it does at its edges."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

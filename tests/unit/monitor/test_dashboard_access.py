@@ -1,7 +1,5 @@
 """Who gets in, what every answer carries, and what comes of whatever is asked."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

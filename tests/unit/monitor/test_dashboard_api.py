@@ -1,7 +1,5 @@
 """What the views of the dashboard tell, asked through the application."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

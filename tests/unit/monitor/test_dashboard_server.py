@@ -1,7 +1,5 @@
 """The real server on a real socket: bytes that are no HTTP, and how it ends."""
 
-from __future__ import annotations
-
 import errno
 import http.client
 import logging

@@ -1,7 +1,5 @@
 """Deletion by label: what is asked for is gone to the last byte, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

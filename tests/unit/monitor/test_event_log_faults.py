@@ -1,7 +1,5 @@
 """What may go wrong under a log: the application never notices, the counters say what was lost."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat

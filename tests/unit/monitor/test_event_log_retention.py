@@ -1,7 +1,5 @@
 """A log kept within its size and age, and the Parquet files that receive what leaves it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Following a log: everything once, whatever happens to log, state and process."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """What metric systems are told: each retrieval once, and nothing that is not known."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

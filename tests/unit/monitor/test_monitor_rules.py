@@ -1,7 +1,5 @@
 """Rule files are written where one asks for them, and not over someone's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Sinks: log lines of alarms and states, groups, and alarms over real HTTP on loopback."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

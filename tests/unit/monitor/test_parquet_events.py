@@ -1,7 +1,5 @@
 """Replaying the Parquet files that event logs leave behind."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,5 @@
 """A monitor of skew: totals, shares, alarms, and the state that survives a restart."""
 
-from __future__ import annotations
-
-import asyncio
 import gc
 import json
 import logging
@@ -31,20 +28,6 @@ from rag_sourcebias.monitor.settings import (
     corpus_share,
 )
 from rag_sourcebias.observe.tags import MemoryTagStore
-
-
-def test_shares_are_those_of_hand_made_rows() -> None:
-    events = stream(2, 300, share=0.6)
-    weights = 1 / np.log2(np.arange(2, 7))
-    human = np.array([[tag.source == "human" for tag in one.tags] for one in events])
-    rows = (human @ weights / weights.sum())[:, None]
-    (snapshot,) = watched(events, baseline=CorpusShare({"human": 0.6})).snapshot()
-    found = group(snapshot, "human")
-    assert found.share == pytest.approx(rows.mean(), rel=1e-12)
-    assert found.lower < found.share < found.upper
-    assert (found.baseline, snapshot.n_observations) == (0.6, 300)
-    assert group(snapshot, "other").baseline is None  # counted, not tested
-
 
 HUMAN = CorpusShare({"human": 0.5})
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -161,7 +144,7 @@ def test_groups_and_label_sets_beyond_the_cap_are_other(monkeypatch: pytest.Monk
     }
 
 
-def test_totals_are_exact_under_threads_and_asyncio() -> None:
+def test_totals_are_exact_under_threads() -> None:
     monitor = SkewMonitor(baseline=HALF)
     events = stream(11, 1_500)
 
@@ -177,21 +160,12 @@ def test_totals_are_exact_under_threads_and_asyncio() -> None:
     for thread in threads:
         thread.join()
 
-    async def feed_async() -> None:
-        for one in events[:100]:
-            monitor.observe(one)
-            await asyncio.sleep(0)
-
-    async def together() -> None:
-        await asyncio.gather(*(feed_async() for _ in range(8)))
-
-    asyncio.run(together())
     (snapshot,) = monitor.snapshot()
-    firsts = [sum(e.tags[0].source == "human" for e in part) for part in (events, events[:100])]
-    assert snapshot.n_retrievals == snapshot.n_observations == 8 * 1_600
-    assert snapshot.n_documents == 5 * 8 * 1_600
+    first = sum(one.tags[0].source == "human" for one in events)
+    assert snapshot.n_retrievals == snapshot.n_observations == 8 * 1_500
+    assert snapshot.n_documents == 5 * 8 * 1_500
     human = next(count for count in snapshot.counts if count.group == "human")
-    assert human.ranks[0] == 8 * sum(firsts)
+    assert human.ranks[0] == 8 * first
     assert sum(count.ranks[-1] for count in snapshot.counts) == snapshot.n_documents
     assert monitor.dropped.total == 0
 

@@ -1,11 +1,6 @@
 """Back-testing: logs, runs and events through the code that watches live retrievals."""
 
-from __future__ import annotations
-
-import csv
-import gzip
 import json
-import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -15,7 +10,6 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.measure.relevance import exposure
 from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.follow import replay
@@ -24,7 +18,6 @@ from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare, PoolShare, ReferenceWindow
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import ExposureObserver
-from rag_sourcebias.retrieval.search import BM25Spec
 
 NAMES = ("human", "llm:a", None)
 
@@ -149,32 +142,6 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert monitor.snapshot() == ()
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("year", ["19", "20"])
-def test_real_runs_give_the_totals_of_the_offline_measure(year: str) -> None:
-    """The passages have no tags: sources are made of their ids."""
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if root is None:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    path = Path(root) / "dl_runs" / f"rankllm_runs_dl{year}_top20.tsv.gz"
-    runs: dict[str, list[tuple[str, str]]] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for row in csv.DictReader(lines, delimiter="\t"):
-            runs.setdefault(row["system"], []).append((row["qid"], row["docid"]))
-    assert len(runs) > 30
-    for name, rows in list(runs.items())[::4]:
-        queries, query_codes = np.unique([q for q, _ in rows], return_inverse=True)
-        docs, doc_codes = np.unique([d for _, d in rows], return_inverse=True)
-        run = Run.from_arrays(
-            query_ids=queries.tolist(),
-            query_codes=query_codes,
-            doc_codes=doc_codes,
-            doc_ids=docs.tolist(),
-            name=name,
-        )
-        check_against_offline(run, tagged(run.doc_ids))
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -211,36 +178,3 @@ def test_columns_of_a_log_give_bit_for_bit_what_its_events_gave(
     expected.flush()
     assert replay(tmp_path / "log.db", found) == len(events)
     assert json.dumps(found.to_dict()) == json.dumps(expected.to_dict())
-
-
-@pytest.mark.data
-def test_queries_that_come_again_move_no_share() -> None:
-    """Real queries asked by a few of them most: leaving repeats out is up to 3.5 points off."""
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if root is None:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    dataset = read_beir(Path(root) / "nq-utd")
-    run = BM25Spec().build(dataset.corpus).retrieve(dataset.queries, 10)
-    lists = [run.ranked_list(row) for row in range(len(run.query_ids))]
-    tags = [tuple(map(dataset.corpus.tags.get, one.doc_ids)) for one in lists]
-    gains = 1 / np.log2(np.arange(2, 12))
-    human = np.array([[tag.source == "human" for tag in row] for row in tags])
-    shares = human @ gains / gains.sum()
-    weights, off = 1 / np.arange(1, len(lists) + 1), []
-    settings: dict[str, Any] = {"baseline": ReferenceWindow(10_000)}
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        asked = rng.permutation(len(lists))[
-            rng.choice(len(lists), 2_000, p=weights / weights.sum())
-        ]
-        monitor, at = SkewMonitor(**settings), np.sort(rng.random(2_000)) * 14 * 86_400
-        events = [
-            RetrievalEvent(ranked=one, tags=its) for one, its in zip(lists, tags, strict=True)
-        ]
-        monitor.record_many((events[q], time) for q, time in zip(asked, at.tolist(), strict=True))
-        monitor.flush()
-        (snapshot,) = monitor.snapshot()
-        share = {g.group: g.share for g in snapshot.groups if g.measure == "exposure"}["human"]
-        assert share == pytest.approx(shares[asked].mean(), abs=1e-12)
-        off.append(abs(shares[np.unique(asked)].mean() - shares[asked].mean()))
-    assert max(off) > 0.02  # each query once

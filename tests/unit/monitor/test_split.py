@@ -1,7 +1,5 @@
 """A shift is split into what changed: each part unbiased, and in its interval."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shares corrected for the errors of a detector."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

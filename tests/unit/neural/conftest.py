@@ -1,7 +1,5 @@
 """Tiny random models, saved as the real ones are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Debiased losses of encoders against the equations written out, and against the base losses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

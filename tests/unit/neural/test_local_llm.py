@@ -1,7 +1,5 @@
 """The local completer against plain transformers."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("sentence_transformers")

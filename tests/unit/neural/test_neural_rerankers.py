@@ -1,7 +1,5 @@
 """Cross-encoders and query likelihood against computations written out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models that come as packages: verified before they are loaded."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Log-perplexities, also after another text, against one token at a time."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A projection inside a model folder: the same vectors wherever the folder is loaded."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

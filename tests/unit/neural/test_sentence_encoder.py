@@ -1,7 +1,5 @@
 """Sentence encoders: order, shape, settings, and what is said when a model cannot be loaded."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Training that ends early: what is kept, and that it goes on as if nothing had happened."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Training data: which pairs make up a step, hard negatives, and settings refused."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """instrument() finds adapters by entry point and says what it cannot do."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The queue never blocks, loses nothing silently, and survives a fork."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

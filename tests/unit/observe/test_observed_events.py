@@ -1,7 +1,5 @@
 """Events, and what is lost of them: counted, said once, and kept from the host."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

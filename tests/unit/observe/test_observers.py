@@ -1,7 +1,5 @@
 """Observers: counts of what each source gets of the ranks, and several as one."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The recorder and its deliveries: what an adapter calls, none of which raises into it."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """Which retrievals count: runs with ids and parents, blocks, and what suppress() hides."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import threading

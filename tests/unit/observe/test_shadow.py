@@ -1,7 +1,5 @@
 """A candidate asked beside the retriever that answers: numbers, failures, limits, threads."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import math

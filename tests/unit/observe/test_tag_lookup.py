@@ -1,7 +1,5 @@
 """Tags and ids of what was retrieved: read all at once, or looked up in a store."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing

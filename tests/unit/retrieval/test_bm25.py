@@ -1,7 +1,5 @@
 """BM25 of searches and of versions against the formula, written out."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Vectors and scores on disk: computed once, resumable, honest about damage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

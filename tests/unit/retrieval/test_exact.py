@@ -1,7 +1,5 @@
 """Exact dense search gives the same digits however the corpus is divided."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

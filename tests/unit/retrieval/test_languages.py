@@ -1,7 +1,5 @@
 """BM25 and the audit on corpora in other languages, and languages that are refused by name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Declared provenance, dates older than the models, and tags that contradict each other."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Stores by their address, a corpus as a store, and tags kept beside a store."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -193,19 +191,6 @@ def test_tags_are_kept_beside_the_store_by_id_and_text(sidecar: Path) -> None:
     assert tags["d1@human"] == DocTags()
 
 
-def test_an_interrupted_pass_goes_on_and_a_finished_one_writes_nothing(sidecar: Path) -> None:
-    shelf = Shelf()
-    shelf.stop_after = 2_200
-    with pytest.raises(KeyboardInterrupt):
-        SidecarStore(shelf, sidecar).tag([IdTagger()])
-    assert len(open_tag_store(sidecar)) == 2_000
-    shelf.stop_after = None
-    result = SidecarStore(shelf, sidecar).tag([IdTagger()])
-    assert (result.n_written, result.n_unchanged) == (500, 2_000)
-    again = SidecarStore(shelf, sidecar).tag([IdTagger()])
-    assert (again.n_written, again.n_unchanged) == (0, N)
-
-
 def test_an_overwrite_that_was_interrupted_loses_no_old_tag(sidecar: Path) -> None:
     shelf, backup = Shelf(), sidecar.with_name("old.sqlite")
     SidecarStore(shelf, sidecar).tag([by_parity("llm:x")])
@@ -226,13 +211,3 @@ def test_tags_of_unknown_taggers_are_not_replaced_unasked(sidecar: Path) -> None
     sidecar.with_name(f"{sidecar.name}.taggers.json").write_text("torn {")
     with pytest.raises(DataError, match="by other taggers"):
         SidecarStore(Shelf(3), sidecar).tag([IdTagger()])
-
-
-def test_ids_that_the_store_lost_are_listed(sidecar: Path) -> None:
-    shelf = Shelf(4)
-    store = SidecarStore(shelf, sidecar)
-    tag_store(store, [IdTagger()])
-    assert store.left_over() == []
-    del shelf.texts["d2@llm:x"]
-    assert store.left_over() == ["d2@llm:x"]
-    assert len(list(store.tags())) == len(store) == 3

@@ -1,7 +1,5 @@
 """Taggers that are faster with many texts at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Tag rules: conditions, order, files of them with their errors, and the identity of taggers."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

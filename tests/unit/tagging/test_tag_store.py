@@ -1,7 +1,5 @@
 """One suite for all tag stores, then what only a file can get wrong."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Detectors: what is refused, whether the figures are honest, files, and as taggers."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

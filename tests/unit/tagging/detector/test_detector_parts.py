@@ -1,7 +1,5 @@
 """The pieces of a detector against definitions and other implementations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from simulated_texts import simulated
