@@ -19,7 +19,7 @@ import numpy as np
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.intake.samples import load_sample
-from rag_sourcebias.measure.copies import COPY_SHARE, compared_words, near_duplicates
+from rag_sourcebias.measure.texts import COPY_SHARE, compared_words, near_duplicates
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "copies_speed.json"
 PIECE, FEWEST, MOST = 6, 50, 250  # words

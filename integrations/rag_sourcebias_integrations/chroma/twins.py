@@ -17,7 +17,7 @@ from rag_sourcebias.debias.twins import (
     read_twins,
     write_twins,
 )
-from rag_sourcebias.measure.copies import paired_overlap
+from rag_sourcebias.measure.texts import paired_overlap
 from rag_sourcebias_integrations.chroma.collections import pages
 from rag_sourcebias_integrations.chroma.observe import best_score
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
-from rag_sourcebias.measure.copies import compared_words
+from rag_sourcebias.measure.texts import compared_words
 
 # How alike two texts are by their words: the cosine of tf-idf vectors. Words are hashed, so that
 # what an index has to keep is one array, and a text that comes later is measured like the others.

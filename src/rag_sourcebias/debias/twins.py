@@ -26,7 +26,7 @@ from rag_sourcebias.debias.copies import (
 )
 from rag_sourcebias.intake.caches import SqliteFile
 from rag_sourcebias.intake.files import check_file
-from rag_sourcebias.measure.copies import paired_overlap
+from rag_sourcebias.measure.texts import paired_overlap
 from rag_sourcebias.retrieval.cache import checked_vectors, encode_corpus
 
 # Groups of copies. Two groups become one while the least alike of their members still reach the

@@ -64,7 +64,6 @@ from rag_sourcebias.infer.verified import (
 )
 from rag_sourcebias.intake.belong import BelongCode, check_run
 from rag_sourcebias.intake.verified import Verification, side
-from rag_sourcebias.measure.copies import Copies, copies_of
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     Exposure,
@@ -86,8 +85,10 @@ from rag_sourcebias.measure.relevance import (
 )
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,
+    Copies,
     DataSummary,
     Design,
+    copies_of,
     cut_to_words,
     data_warnings,
     overlap,

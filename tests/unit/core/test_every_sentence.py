@@ -15,8 +15,7 @@ from rag_sourcebias.core.finding import Code, Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.intake.belong import BelongCode
 from rag_sourcebias.intake.tables import TableCode
-from rag_sourcebias.measure.copies import CopyCode
-from rag_sourcebias.measure.texts import DataCode
+from rag_sourcebias.measure.texts import CopyCode, DataCode
 from rag_sourcebias.pairs.findings import PairsCode
 from rag_sourcebias.report.document import TextCode
 from rag_sourcebias.report.legacy import LegacyCode

@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.measure.copies import COPY_SHARE, Copies, compared_words, near_duplicates
+from rag_sourcebias.measure.texts import COPY_SHARE, Copies, compared_words, near_duplicates
 
 TAGS = TagTable.from_tags(
     [(f"h{i}", DocTags(source="human")) for i in range(4)]

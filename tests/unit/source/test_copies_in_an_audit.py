@@ -12,7 +12,7 @@ import rag_sourcebias as rsb
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Query, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.documents import read_groups, read_tags
-from rag_sourcebias.measure.copies import CopyCode
+from rag_sourcebias.measure.texts import CopyCode
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig

@@ -12,8 +12,7 @@ from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
 from rag_sourcebias.intake.beir import assemble_judged, rows_as_judged
-from rag_sourcebias.measure.copies import CopyCode
-from rag_sourcebias.measure.texts import DataSummary, data_warnings, require_sources
+from rag_sourcebias.measure.texts import CopyCode, DataSummary, data_warnings, require_sources
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.retrieval.shards import ShardedDataset
 from rag_sourcebias.source.audit import (
