@@ -28,7 +28,7 @@ NODES = {
     "debias": 21530,
     "explain": 9766,
     "infer": 21468,
-    "intake": 23819,
+    "intake": 23198,
     "judged": 27830,
     "llm": 4069,
     "measure": 8761,

@@ -84,7 +84,8 @@ def split_references(reference: Any, *, separator: str | None = "/") -> list[str
 
 def _text(cell: object) -> str | None:
     """Return text, numbers as names, nothing as empty, None for anything else."""
-    return "" if cell is None else name_of(cell)
+    missing = cell is None or cell != cell  # noqa: PLR0124 - NaN
+    return "" if missing else name_of(cell)
 
 
 def _list_in(cell: str) -> object:

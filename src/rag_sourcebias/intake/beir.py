@@ -1,7 +1,6 @@
 """BEIR folders: which files lie there, and what they are together."""
 
 import logging
-import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
@@ -112,26 +111,33 @@ def assemble_judged(
         If no judged document is in ``rows``.
     """
     report_unknown("document", judged.doc_ids, rows, where=where)
-    counts = np.array([len(rows.get(d, ())) for d in judged.doc_ids], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    flat = np.array([r for d in judged.doc_ids for r in rows.get(d, ())], dtype=np.int32)
-    query_codes = places_of(judged.query_ids, query_ids).astype(np.int32)
-    known = query_codes[judged.query_codes] >= 0
-    docs = judged.doc_codes[known]
-    copies = counts[docs]
-    # Position of each copy within its document's versions: 0, 1, … restarting at every judgment.
-    within = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)
+    places = places_of(judged.query_ids, query_ids).astype(np.int32)
+    known = places[judged.query_codes] >= 0
+    versions = [rows.get(name, ()) for name in judged.doc_ids]
+    held = [versions[code] for code in judged.doc_codes[known].tolist()]
+    copies = list(map(len, held))
     return Qrels(
         query_ids=tuple(query_ids),
         doc_ids=tuple(doc_ids),
-        query_codes=np.repeat(query_codes[judged.query_codes[known]], copies),
-        doc_codes=flat[np.repeat(starts[docs], copies) + within],
+        query_codes=np.repeat(places[judged.query_codes[known]], copies),
+        doc_codes=np.fromiter(chain.from_iterable(held), np.int32, sum(copies)),
         grades=np.repeat(judged.grades[known], copies),
         n_negative=judged.n_negative,
     )
 
 
-# Tags of a plain BEIR corpus: from a tag file, or declared by its rows.
+# The files of a folder.
+
+
+_JSON_LINES = (".jsonl", ".jsonl.gz")
+_NAMED = re.compile(r"(.+?)(?:-00000-of-00001)?\.(?:tsv|txt|csv|jsonl|parquet)(?:\.gz)?", re.S)
+_SHOWN = 5  # names of what is in a folder
+
+
+def _tables(folder: Path, name: str = "*") -> list[tuple[str, Path]]:
+    """Return the tables of a folder and their names, which hubs lengthen, in alphabetical order."""
+    paths = sorted(folder.glob(f"{name}.*"))
+    return [(named[1], path) for path in paths if (named := _NAMED.fullmatch(path.name))]
 
 
 def tag_file(folder: Path) -> Path | None:
@@ -142,12 +148,7 @@ def tag_file(folder: Path) -> Path | None:
     DataError
         If there are several.
     """
-    files = [
-        file
-        for ending in ("tsv", "csv", "jsonl", "parquet")
-        for gz in ("", ".gz")
-        if os.path.lexists(file := folder / f"tags.{ending}{gz}")
-    ]
+    files = [path for _, path in _tables(folder, "tags")]
     if len(files) > 1:
         raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
     return files[0] if files else None
@@ -216,23 +217,25 @@ def corpus_files(folder: Path) -> list[tuple[str | None, Path]]:
     DataError
         If there are none, files of several layouts, or two files of one source.
     """
-    inside = sorted((folder / "corpus").glob("*"))
-    paired = [path for path in inside if path.name.endswith(_JSON_LINES)]
-    parquet = [path for path in inside if path.suffix == ".parquet"]
     plain = [folder / f"corpus{ending}" for ending in (".parquet", *_JSON_LINES)]
-    plain = [path for path in plain if path.is_file()]
-    layouts = [layout for layout in (plain, parquet, paired) if layout]
-    if len(layouts) != 1 or len(plain) > 1:
-        found = ", ".join(str(p.relative_to(folder)) for layout in layouts for p in layout)
+    inside = [path for _, path in _tables(folder / "corpus")]
+    layouts = [
+        [path for path in plain if path.is_file()],
+        [path for path in inside if path.suffix == ".parquet"],
+        [path for path in inside if path.name.endswith(_JSON_LINES)],
+    ]
+    files = list(chain.from_iterable(layouts))
+    if sum(map(bool, layouts)) != 1 or len(layouts[0]) > 1:
+        found = ", ".join(str(path.relative_to(folder)) for path in files)
         raise DataError(
             f"{folder} holds {found or 'no corpus'}; expected one corpus: corpus/<source>.jsonl "
             "(versions of a document share its _id), corpus.jsonl, both plain or .gz, "
             "corpus.parquet or corpus/*.parquet"
         )
-    if not paired:
-        return [(None, path) for path in layouts[0]]
+    if not layouts[2]:
+        return [(None, path) for path in files]
     by_source: dict[str | None, Path] = {}
-    for file in paired:
+    for file in files:
         stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
         source = require_name(source_of_stem(stem), "source", str(file))
         if source in by_source:
@@ -242,11 +245,6 @@ def corpus_files(folder: Path) -> list[tuple[str | None, Path]]:
 
 
 # Queries and judgments of a BEIR folder.
-
-
-_SHOWN = 5  # names of what is in a folder
-_JSON_LINES = (".jsonl", ".jsonl.gz")
-_SPLIT = re.compile(r"(.+?)(?:-00000-of-00001)?\.(?:tsv|txt|csv|jsonl|parquet)(?:\.gz)?")
 
 
 class JudgedQueries(NamedTuple):
@@ -286,17 +284,15 @@ def checked_folder(folder: PathLike) -> Path:
 
 def query_files(root: Path) -> list[Path]:
     """Return the file of queries, or the Parquet files in the folder of that name, if any."""
-    names = [root / f"queries{ending}" for ending in (*_JSON_LINES, ".parquet")]
-    found = [path for path in names if path.is_file()][:1]
-    return found or sorted((root / "queries").glob("*.parquet"))
+    beside = [path for _, path in _tables(root, "queries")][:1]
+    return beside or [path for _, path in _tables(root / "queries")]
 
 
 def splits_of(root: Path) -> dict[str, Path]:
     """Return the file of judgments of each split: ``qrels/<split>.tsv``, or as hubs name it."""
-    files = [*(root / "data").glob("*.parquet"), *sorted((root / "qrels").glob("*"), reverse=True)]
     # of several files of a split the last one stands: the plain one, not that in .gz
-    found = {name[1]: path for path in files if (name := _SPLIT.fullmatch(path.name))}
-    return dict(sorted(found.items()))
+    files = [*_tables(root / "data"), *reversed(_tables(root / "qrels"))]
+    return dict(sorted(dict(files).items()))
 
 
 def read_judged_queries(root: Path, *, split: str, grade_scale: float = 1) -> JudgedQueries:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.belong import Ids, require_common
@@ -22,9 +22,9 @@ from rag_sourcebias.intake.documents import (
     with_tags,
 )
 from rag_sourcebias.intake.judgments import read_qrels
-from rag_sourcebias.intake.objects import _is_rows, a, is_frame, is_path, of_split
+from rag_sourcebias.intake.objects import a, is_frame, is_path, is_rows, of_split
 from rag_sourcebias.intake.samples import list_datasets, load_sample
-from rag_sourcebias.intake.tables import find_column, find_columns, names_of, read_table
+from rag_sourcebias.intake.tables import find_column, names_of, read_table
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ def data_of(
         found = _named(value, split, grade_scale)
     elif isinstance(value, tuple) and len(value) in (3, 4):
         return _of_parts(dict(zip(_PARTS, value, strict=False)), tags, split, grade_scale)
-    elif is_frame(value) or _is_rows(value):
+    elif is_frame(value) or is_rows(value):
         return _of_rows(value, tags, grade_scale)
     elif isinstance(value, Mapping):
         return _of_parts(value, tags, split, grade_scale)
@@ -132,44 +132,36 @@ def _of_parts(
         part: of_split(next((value[name] for name in names if name in value), None), split)
         for part, names in _PARTS.items()
     }
-    if tags is not None:
-        parts["tags"] = tags
+    name, tags = str(value.get("name", "data")), parts["tags"] if tags is None else tags
     if parts["qrels"] is None:
         raise DataError(
             f"data hold no judgments: a dict with the keys {', '.join(map(repr, list(value)[:6]))} "
             "lacks 'qrels' ({query: {document: grade}}); it may hold corpus, queries, qrels, tags"
         )
     qrels = read_qrels(parts["qrels"], scale=grade_scale)
-    if parts["corpus"] is None:
-        if parts["tags"] is None:
+    corpus = parts["corpus"]
+    if corpus is None:
+        if tags is None:
             raise DataError(
                 "data say of no document where it comes from: add tags ({document: 'human' or "
                 "'llm:<model>'}), or a corpus whose documents have a source"
             )
-        return Given(name="data", qrels=qrels, tags=read_tags(parts["tags"]))
-    corpus = parts["corpus"]
+        return Given(name=name, qrels=qrels, tags=read_tags(tags))
     if not isinstance(corpus, Corpus):
         corpus = as_corpus([read_documents(corpus, any_source=True)])
-    if parts["tags"] is not None:
-        corpus = with_tags(corpus, read_tags(parts["tags"]), "the tags")
-    queries = None if parts["queries"] is None else read_queries(parts["queries"])
-    return _assembled(corpus, queries, qrels, name=str(value.get("name", "data")))
-
-
-def _assembled(
-    corpus: Corpus, queries: tuple[Query, ...] | None, qrels: Qrels, *, name: str
-) -> Given:
-    paired = bool(np.any(corpus.tags.pair_codes >= 0))
-    if queries is None:
+    if tags is not None:
+        corpus = with_tags(corpus, read_tags(tags), "the tags")
+    if parts["queries"] is None:
         return Given(name=name, qrels=qrels, tags=corpus.tags, texts=True)
-    judgments = Ids("the judgments", qrels.query_ids)
-    require_common("query", Ids("the queries", [query.query_id for query in queries]), judgments)
-    judgments = Ids("the judgments", qrels.doc_ids)
-    require_common("document", Ids("the corpus", corpus.doc_ids), judgments)
-    judged = set(qrels.query_ids)
-    asked = tuple(query for query in queries if query.query_id in judged)
+    queries = read_queries(parts["queries"])
+    judged, documents = Ids("the judgments", qrels.query_ids), Ids("the judgments", qrels.doc_ids)
+    require_common("query", Ids("the queries", [query.query_id for query in queries]), judged)
+    require_common("document", Ids("the corpus", corpus.doc_ids), documents)
+    known = set(qrels.query_ids)
+    asked = tuple(query for query in queries if query.query_id in known)
     if not asked:
         raise DataError("no query has a judgment: queries or qrels are empty")
+    paired = bool(np.any(corpus.tags.pair_codes >= 0))
     return Given.of(
         Dataset(
             name=name,
@@ -183,45 +175,36 @@ def _assembled(
 
 def _of_rows(value: Any, tags: Any, grade_scale: float) -> Given:  # noqa: ANN401
     """Read one row per query and document, with its relevance."""
+    table = read_table(value)
+    roles = ("query", "question_text", "document", "text", "grade", "source", "style", "pair_id")
+    found = {role: find_column(table.names, role) for role in roles}
+    query, document = found["query"] or found["question_text"], found["document"]
+    source = "tags" if tags is not None else found["source"]
+    if query is None or document is None or source is None:
+        needed = {"query_id": query, "doc_id": document, "source": source}
+        raise DataError(
+            f"data: a frame with columns {', '.join(table.names) or 'none'} lacks "
+            f"{', '.join(name for name, column in needed.items() if column is None)}; one row per "
+            "query and document needs query_id, doc_id, relevance and source ('human', "
+            "'llm:<model>'; or pass tags=), and for retrieving query and text"
+        )
+    queries = names_of(table, query, role="query_id")
+    docs = names_of(table, document, role="doc_id")
+    met = dict(zip(reversed(docs), reversed(range(len(table))), strict=True))
+    first = sorted(met.values())  # rows in which a document is met
 
-    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
-        document = find_column(names, "document")
-        query = find_column(names, "query", taken=(document,))
-        roles = dict.fromkeys(("grade", "source", "style", "pair_id", "question_text", "text"))
-        found = find_columns(names, roles, path="data")
-        query = query or found["question_text"]
-        if query is None or document is None:
-            missing = "query_id or query" if query is None else "doc_id"
-            raise DataError(
-                f"data: a frame with columns {', '.join(names) or 'none'} lacks {missing}; one row "
-                "per query and document needs query_id, doc_id, relevance and source, and for "
-                "retrieving query and text"
-            )
-        if found["source"] is None and tags is None:
-            raise DataError(
-                f"data: a frame with columns {', '.join(names)} lacks source ('human', "
-                "'llm:<model>'); add the column, or pass tags="
-            )
-        return {"query_id": query, "doc_id": document, "relevance": found.pop("grade"), **found}
+    def of_documents(*roles: str) -> dict[str, list[Any]]:
+        columns = {role: table.columns[name] for role in roles if (name := found[role])}
+        columns["doc_id"] = docs
+        return {name: [cells[row] for row in first] for name, cells in columns.items()}
 
-    table = read_table(value, choose)
-    cells = {role: table.columns[str(name)] for role, name in table.roles.items() if name}
-    for role in ("query_id", "doc_id"):
-        cells[role] = names_of(table, str(table.roles[role]), role=role)
-    grades = cells.get("relevance", cells["doc_id"])
-    judged = [row for row, grade in enumerate(grades) if grade is not None]
-    met = dict(zip(reversed(cells["doc_id"]), range(len(table) - 1, -1, -1), strict=True))
-    first = sorted(met.values())  # row in which a document is met
-
-    def part(rows: Sequence[int], *roles: str) -> dict[str, list[Any]]:
-        return {role: [cells[role][row] for row in rows] for role in roles if role in cells}
-
-    parts = {"qrels": part(judged, "query_id", "doc_id", "relevance")}
+    grades = {"relevance": table.columns[found["grade"]]} if found["grade"] else {}
+    parts: dict[str, Any] = {"qrels": {"query_id": queries, "doc_id": docs, **grades}}
+    if found["question_text"] and found["text"]:
+        parts["corpus"] = of_documents("text")
+        parts["queries"] = dict(zip(queries, table.columns[found["question_text"]], strict=True))
     if tags is None:
-        tags = part(first, "doc_id", "source", "style", "pair_id")
-    if "question_text" in cells and "text" in cells:
-        parts["corpus"] = part(first, "doc_id", "text")
-        parts["queries"] = dict(zip(cells["query_id"], cells["question_text"], strict=True))
+        tags = of_documents("source", "style", "pair_id")
     return _of_parts(parts, tags, "", grade_scale)
 
 

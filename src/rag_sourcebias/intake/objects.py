@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
 from types import NoneType
@@ -37,9 +37,10 @@ def is_frame(value: object) -> bool:
     return _frame(value) is not None
 
 
-def names_in(value: object) -> list[str]:
-    """Return the names of a frame's columns."""
-    return [str(name) for name in _frame(value).collect_schema().names()]
+def names_in(value: Any) -> list[str]:  # noqa: ANN401
+    """Return the names of a frame's columns, or of the first of rows."""
+    frame = _frame(value)
+    return list(map(str, _row(value[0]) if frame is None else frame.collect_schema().names()))
 
 
 # Keys under which deepeval and pandas keep rows.
@@ -68,17 +69,18 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
         value = value.to_pandas()
     rows = _rows_in(value)
     if (frame := _frame(value)) is not None:
-        frame = frame.lazy().collect()
-        columns = {str(name): frame.get_column(name).to_list() for name in frame.columns}
+        columns = frame.lazy().collect().to_dict(as_series=False)
     elif rows is not None:
         columns = _of_rows(rows, what)
     elif holds_table(value):
-        columns = {str(name): _cells(column) for name, column in value.items()}
+        columns = {name: _cells(column) for name, column in value.items()}
     else:
         raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
     if len({len(column) for column in columns.values()}) > 1:
         raise DataError(f"{what}: columns differ in length")
-    return {name: plain_cells(cells, f"{what}: column {name!r}") for name, cells in columns.items()}
+    return {
+        str(name): plain_cells(cells, f"{what}: column {name!r}") for name, cells in columns.items()
+    }
 
 
 def _is_dataset(value: object) -> bool:
@@ -96,12 +98,18 @@ def of_split(value: Any, split: str) -> Any:  # noqa: ANN401
 def _of_rows(rows: list[Any], what: str) -> dict[str, list[Any]]:
     if not rows:
         raise DataError(f"{what}: an empty list; at least one record is needed")
-    for number, row in enumerate(rows, start=1):
+    records = list(map(_row, rows))
+    for number, row in enumerate(records, start=1):
         if not isinstance(row, Mapping):
             raise DataError(f"{what}: record {number} is {row!r:.80}; expected an object")
-    rows = list(map(_with_metrics, rows))
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {str(name): [row.get(name) for row in rows] for name in names}
+    records = list(map(_with_metrics, records))
+    names = dict.fromkeys(name for row in records for name in row)
+    return {name: [row.get(name) for row in records] for name in names}
+
+
+def _row(row: Any) -> Any:  # noqa: ANN401
+    """Return a named tuple, as ir_measures reads runs, as a mapping; others as they are."""
+    return row._asdict() if hasattr(row, "_asdict") else row
 
 
 def holds_table(value: object) -> bool:
@@ -118,13 +126,13 @@ def holds_table(value: object) -> bool:
 
 def _rows_in(value: object) -> list[Any] | None:
     if isinstance(value, Mapping):
-        return next((list(value[key]) for key in _ROWS_AT if _is_rows(value.get(key))), None)
+        return next((list(value[key]) for key in _ROWS_AT if is_rows(value.get(key))), None)
     return list(value) if isinstance(value, list | tuple) else None
 
 
 def _with_metrics(row: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return a row with a cell for each of deepeval's metrics in it."""
-    key = next((key for key in _METRICS_AT if _is_rows(row.get(key))), None)
+    key = next((key for key in _METRICS_AT if is_rows(row.get(key))), None)
     if key is None:
         return row
     scores = {str(metric.get("name")): metric.get("score") for metric in row[key]}
@@ -181,13 +189,11 @@ def name_of(value: object) -> str | None:
     return str(value) if isinstance(value, str | Number | UUID) else None
 
 
-def _is_rows(value: object) -> bool:
-    return (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and bool(value)
-        and all(isinstance(row, Mapping) for row in value)
-    )
+def is_rows(value: Any) -> bool:  # noqa: ANN401
+    """Whether a value is a list of dictionaries or named tuples."""
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(isinstance(_row(row), Mapping) for row in value)
 
 
 def is_column(value: object) -> bool:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import BoolArray, CodeArray, FloatArray, IntArray, Run, RunCode, coded
+from rag_sourcebias.core.data import BoolArray, FloatArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.intake.files import (
     UNREADABLE,
@@ -24,20 +23,26 @@ from rag_sourcebias.intake.files import (
     fields_of,
     open_bytes,
     read_jsonl,
-    read_lines,
     read_text,
     sound,
     tells_number,
 )
-from rag_sourcebias.intake.objects import a, columns_of, is_frame, is_path
+from rag_sourcebias.intake.objects import (
+    a,
+    columns_of,
+    is_frame,
+    is_path,
+    is_rows,
+    name_of,
+    names_in,
+)
 from rag_sourcebias.intake.results import id_in, id_text, is_number, listed, row_of, scores_in
 from rag_sourcebias.intake.tables import (
-    Chooser,
     Table,
     find_column,
-    find_columns,
     names_of,
     numbers_of,
+    read_fields,
     read_table,
     table_of,
 )
@@ -52,9 +57,10 @@ _TOLERATED = 0.01
 
 #: Names of which each occurs once, and the number of the name in each row.
 Column = tuple[Sequence[str], npt.NDArray[np.integer[Any]]]
+_NO_SYSTEMS: Column = ((), np.empty(0, np.int32))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entries:
     """Retrieved documents as they were handed over, one row each, in any order.
 
@@ -75,7 +81,7 @@ class Entries:
     docs: Column
     ranks: FloatArray | None = None
     scores: FloatArray | None = None
-    systems: Column = ((), np.empty(0, np.int32))
+    systems: Column = _NO_SYSTEMS
 
     def runs(self, name: str | None, *, otherwise: str) -> list[Run]:
         """Return the run of each system, named by itself where it is not named here.
@@ -86,7 +92,8 @@ class Entries:
             If there is no entry, ranks and scores contradict each other, or one name is given to
             several systems.
         """
-        if not len(self.queries[1]):
+        query_ids, query_codes = self.queries
+        if not len(query_codes):
             raise DataError(f"{self.where} holds no ranked documents")
         systems, codes = self.systems
         if len(systems) < 2:
@@ -96,16 +103,20 @@ class Entries:
                 f"{self.where} holds {len(systems)} systems, which have names of their own "
                 f"({', '.join(systems)}): leave out the name {name!r}"
             )
-        return [self._taken(codes == code).run(system) for code, system in enumerate(systems)]
+        runs = []
+        for code, system in enumerate(systems):
+            part = self._rows(codes == code)
+            held, part_codes = np.unique(part.queries[1], return_inverse=True)
+            queries = ([query_ids[code] for code in held], part_codes)
+            runs.append(replace(part, queries=queries).run(system))
+        return runs
 
-    def _taken(self, rows: BoolArray) -> Entries:
-        """Return some rows with the queries that occur in them."""
-        query_ids, query_codes = self.queries
-        kept, codes = np.unique(query_codes[rows], return_inverse=True)
+    def _rows(self, rows: npt.NDArray[Any]) -> Entries:
+        (query_ids, queries), (doc_ids, docs) = self.queries, self.docs
         return replace(
             self,
-            queries=([query_ids[code] for code in kept], codes),
-            docs=(self.docs[0], self.docs[1][rows]),
+            queries=(query_ids, queries[rows]),
+            docs=(doc_ids, docs[rows]),
             ranks=None if self.ranks is None else self.ranks[rows],
             scores=None if self.scores is None else self.scores[rows],
         )
@@ -120,47 +131,40 @@ class Entries:
         """
         ranks = self._telling(self.ranks)
         scores = self._telling(self.scores)
-        if ranks is None and scores is None:
+        if ranks is not None and scores is not None:
+            by_rank = self._rows(np.lexsort((ranks, self.queries[1])))
+            return _agreed(by_rank._run(name, by_rank.scores, by_score=False), self.where)
+        if scores is not None:
+            return self._run(name, scores)
+        if ranks is None:
             if np.bincount(self.queries[1]).max() > 1:
                 raise DataError(
                     f"{self.where}: nothing says which document comes first: within each query all "
                     "ranks and scores are equal; give ranks 1, 2, 3, … or scores that differ"
                 )
-            return self._ordered(name, self.scores)
-        if ranks is None:
-            return self._ordered(name, scores, by_score=True)
-        order = np.lexsort((ranks, self.queries[1]))
-        if scores is not None:
-            return _agreed(self._ordered(name, scores, order), self.where)
-        run = self._ordered(name, -ranks, order)
-        tied = _queries_with(run, np.equal).any()
+            return self._run(name, self.scores)
+        run = self._run(name, -ranks)
+        if not _queries_with(run, np.equal).any():
+            run = replace(run, scores=None)
         if self.scores is not None:
-            run = replace(run, notes=(*run.notes, RunCode.CONSTANT(severity="warning")))
-        return run if tied else replace(run, scores=None)
+            run = replace(run, notes=(RunCode.CONSTANT(severity="warning"),))
+        return run
 
     def _telling(self, values: FloatArray | None) -> FloatArray | None:
         """Return values by which the documents of at least one query differ, or None."""
-        if values is None or not len(values):
+        if values is None:
             return None
         one = np.empty(len(self.queries[0]))
         one[self.queries[1]] = values
         return values if np.any(values != one[self.queries[1]]) else None
 
-    def _ordered(
-        self,
-        name: str,
-        scores: FloatArray | None,
-        order: IntArray | None = None,
-        *,
-        by_score: bool = False,
-    ) -> Run:
-        rows = slice(None) if order is None else order
+    def _run(self, name: str, scores: FloatArray | None, *, by_score: bool = True) -> Run:
         return Run.from_arrays(
             query_ids=self.queries[0],
-            query_codes=self.queries[1][rows],
-            doc_codes=self.docs[1][rows],
+            query_codes=self.queries[1],
+            doc_codes=self.docs[1],
             doc_ids=self.docs[0],
-            scores=None if scores is None else scores[rows],
+            scores=scores,
             name=name,
             sort_by_score=by_score,
         )
@@ -172,35 +176,29 @@ def _agreed(run: Run, where: str) -> Run:
     n_all, n_falling, n_rising = (int(np.sum(one)) for one in (falls | rises, falls, rises))
     if not n_rising:
         return run
+    scores = np.asarray(run.scores)
     if n_rising <= _TOLERATED * n_all:
         note = RunCode.DISAGREE(n=n_rising, n_all=n_all, severity="warning")
-    elif n_falling <= _TOLERATED * n_all and run.scores is not None:
+    elif n_falling <= _TOLERATED * n_all:
         note = RunCode.DISTANCES(n=n_all - n_falling, n_all=n_all, severity="warning")
-        run = replace(run, scores=-run.scores)
+        scores = -scores
     else:
         raise DataError(
             f"{where}: ranks and scores contradict each other in {min(n_rising, n_falling)}"
             f" of {n_all} queries, neither higher nor lower scores come first; give the ranking "
             "without scores if the order is right, or the scores without ranks if they are"
         )
-    resorted = Run.from_arrays(
-        query_ids=run.query_ids,
-        query_codes=run.query_codes,
-        doc_codes=run.doc_codes,
-        doc_ids=run.doc_ids,
-        scores=run.scores,
-        name=run.name,
-        sort_by_score=True,
-    )
-    return replace(resorted, n_duplicates=run.n_duplicates, notes=(*run.notes, note))
+    entries = Entries(where, (run.query_ids, run.query_codes), (run.doc_ids, run.doc_codes))
+    by_score = entries._run(run.name, scores)
+    return replace(by_score, n_duplicates=run.n_duplicates, notes=(note,))
 
 
 def _queries_with(run: Run, compare: np.ufunc) -> BoolArray:
     """Return in which queries a score compares so with the score before it."""
     found = np.zeros(len(run.query_ids), dtype=bool)
-    if run.scores is not None:
-        same = run.query_codes[1:] == run.query_codes[:-1]
-        found[run.query_codes[1:][same & compare(run.scores[1:], run.scores[:-1])]] = True
+    scores = np.asarray(run.scores)
+    same = run.query_codes[1:] == run.query_codes[:-1]
+    found[run.query_codes[1:][same & compare(scores[1:], scores[:-1])]] = True
     return found
 
 
@@ -208,14 +206,14 @@ def _queries_with(run: Run, compare: np.ufunc) -> BoolArray:
 
 
 def read_run(path: PathLike, *, name: str | None = None) -> Run:
-    """Read a run of one system from a file; see :func:`read_runs`.
+    """Read a run of one system from a file; see :func:`runs_of`.
 
     Raises
     ------
     DataError
-        As :func:`read_runs`, and if the file holds several systems.
+        As :func:`runs_of`, and if the file holds several systems.
     """
-    runs = read_runs(path, name=name)
+    runs = runs_of(path, name=name)
     if len(runs) > 1:
         raise DataError(
             f"{path} holds {len(runs)} systems, {', '.join(run.name for run in runs)}; give a "
@@ -235,14 +233,14 @@ def read_systems(paths: Sequence[PathLike], *, names: Sequence[str] = ()) -> lis
     Raises
     ------
     DataError
-        As :func:`read_runs`, and if names are too many or too few, or do not tell runs apart.
+        As :func:`runs_of`, and if names are too many or too few, or do not tell runs apart.
     """
     if names and len(names) != len(paths):
         raise DataError(f"{len(names)} names for {len(paths)} runs; give one for each, in order")
     runs = [
         (path, run)
         for at, path in enumerate(paths)
-        for run in read_runs(path, name=names[at] if names else None)
+        for run in runs_of(path, name=names[at] if names else None)
     ]
     times = Counter(run.name for _, run in runs)
     told_apart = [
@@ -262,32 +260,7 @@ def _stem(path: PathLike) -> str:
     return Path(path).name.partition(".")[0] or Path(path).name
 
 
-def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
-    """Read the ranking of each system in a file.
-
-    Parameters
-    ----------
-    path : path
-        Plain, or packed as ``.gz``, ``.bz2``, ``.xz`` or ``.zst``. One of: TREC lines ``query_id Q0
-        doc_id rank score tag``, a system for each tag; lines ``query_id doc_id rank`` as of MS
-        MARCO; CSV, TSV, Parquet or JSON lines with columns for the ids and for a rank, a score or
-        a distance; JSON ``{query: {document: score}}``, ``{query: [documents]}``, ``{query:
-        [[document, score], …]}``, these by system, or an array of rows.
-    name : str or None
-        Name of the run, in place of its tag or of the file's name.
-
-    Returns
-    -------
-    list of Run
-        A document listed twice for a query is kept once, where it stands first, and counted in
-        ``n_duplicates``. ``notes`` say how scores were understood.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, empty or not UTF-8, a line has another number of columns, a score
-        is not a finite number, or ranks and scores contradict each other.
-    """
+def _in_file(path: PathLike, name: str | None) -> list[Run]:
     where = os.fspath(path)
     if not where.endswith((".parquet", ".pq")):
         with sound(path, "a run"), open_bytes(Path(path)) as stream:
@@ -295,12 +268,12 @@ def read_runs(path: PathLike, *, name: str | None = None) -> list[Run]:
         fields = fields_of(start.partition("\n")[0])
         # no JSON has two numbers side by side; cut short it may look like three columns
         ranked = len(fields) == 6 and all(map(tells_number, fields[3:5]))
-        if not ranked and re.match(r"[{\[]\s*[\"{\[}\]]", start):
+        if not ranked and start.startswith(("{", "[")):
             return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
-        if len(fields) in _TREC and tells_number(fields[_NUMBER_AT[len(fields)]]):
-            return _read_trec(path, len(fields)).runs(name, otherwise=_stem(path))
-        _require_header(path, fields)
-    return _of_table(read_table(path, _chosen(where))).runs(name, otherwise=_stem(path))
+        if len(fields) in _TREC and tells_number(fields[4 if len(fields) == 6 else 2]):
+            return _of_lines(path, _TREC[len(fields)]).runs(name, otherwise=_stem(path))
+    table = read_table(path, partial(_columns, where=where))
+    return _of_table(table).runs(name, otherwise=_stem(path))
 
 
 def _json(path: PathLike) -> Any:  # noqa: ANN401
@@ -312,50 +285,33 @@ def _json(path: PathLike) -> Any:  # noqa: ANN401
     return [row for _, row in read_jsonl(path)] if one or end < len(text) else value
 
 
-def _require_header(path: PathLike, fields: Sequence[str]) -> None:
-    number, first = next(read_lines(path), (0, ""))
-    if not first:
-        raise DataError(f"{path} is empty; expected lines 'query_id Q0 doc_id rank score tag'")
-    if find_column(re.split("[,;\t]", first), "ranked_query") is not None:
-        return
-    problem = f"{len(fields)} columns: {first[:80]!r}"
-    if len(fields) in _TREC:
-        problem = f"{fields[_NUMBER_AT[len(fields)]]!r} where a number belongs"
-    raise DataError(
-        f"{path}:{number}: expected 6 columns (query_id Q0 doc_id rank score tag), 3 (query_id "
-        f"doc_id rank), a header with query_id, doc_id and score, or JSON; found {problem}"
-    )
-
-
+# The fields of a line by what they are for, as those of a table.
 _TREC = {
-    6: ("query_id", "Q0", "doc_id", "rank", "score", "tag"),
-    3: ("query_id", "doc_id", "rank"),  # of MS MARCO
-}
-_NUMBER_AT = {6: 4, 3: 2}  # the column by which lines are told from others
+    6: {
+        "ranked_query": "query_id", "": "Q0", "ranked": "doc_id", "rank": "rank",
+        "score": "score", "ranker": "tag",
+    },
+    3: {"ranked_query": "query_id", "ranked": "doc_id", "rank": "rank"},  # of MS MARCO
+}  # fmt: skip
 _BLOCK = 8_192  # bytes that are taken apart together: their parts stay in a processor's cache
 
 
-def _read_trec(path: PathLike, width: int) -> Entries:
-    roles = _TREC[width]
+def _of_lines(path: PathLike, roles: Mapping[str, str]) -> Entries:
+    """Read lines of so many fields between white space."""
     try:
-        entries = _of_blocks(path, roles)
+        entries = _of_blocks(path, tuple(roles))
     except (ValueError, *UNREADABLE):
-        _refuse_line(path, roles)
-        raise
-    if width == 3:
-        _require_ranks(entries, path)
-    elif not all(map(str.isprintable, entries.systems[0])):
-        _refuse_line(path, roles)
+        entries = _of_table(read_fields(path, roles, fields_of))  # which names the line
+    if entries.scores is None:
+        _require_ranks(entries)
     return entries
 
 
 def _of_blocks(path: PathLike, roles: Sequence[str]) -> Entries:
-    """Read lines of so many fields; a ValueError where one has others, or no number."""
-    kinds = [role for role in ("query_id", "doc_id", "tag") if role in roles]
+    """Read some lines at once; a ValueError where one is wrong."""
     # names in the order in which they come first, and the number of that of each line
-    number_of = {role: defaultdict[str, int](count().__next__) for role in kinds}
-    codes: dict[str, list[CodeArray]] = {role: [] for role in kinds}
-    numbers: dict[str, list[FloatArray]] = {role: [] for role in ("rank", "score") if role in roles}
+    number_of = {role: defaultdict[str, int](count().__next__) for role in _NAMES if role in roles}
+    parts: dict[str, list[npt.NDArray[Any]]] = {role: [] for role in roles if role}
     with open_bytes(Path(path), lines=True) as stream:
         while block := stream.readlines(_BLOCK):
             text = b"".join(block).decode("utf-8-sig")
@@ -363,68 +319,44 @@ def _of_blocks(path: PathLike, roles: Sequence[str]) -> Entries:
             if not rows:
                 continue
             cells = dict(zip(roles, zip(*rows, strict=True), strict=True))
-            for role in kinds:
-                numbered = map(number_of[role].__getitem__, cells[role])
-                codes[role].append(np.fromiter(numbered, np.int32, len(rows)))
-            for role, parts in numbers.items():
-                parts.append(_floats(cells[role], or_nan=role == "rank" and "score" in roles))
-    values = {role: np.concatenate(parts) for role, parts in numbers.items()}
-    ranks = values["rank"]
-    queries, docs, *systems = (
-        (list(number_of[role]), np.concatenate(codes[role])) for role in kinds
-    )
-    return Entries(
-        where=os.fspath(path),
-        queries=queries,
-        docs=docs,
-        ranks=None if np.isnan(ranks).any() else ranks,
-        scores=values.get("score"),
-        **({"systems": systems[0]} if systems else {}),
-    )
-
-
-def _floats(cells: Sequence[str], *, or_nan: bool) -> FloatArray:
-    """Return cells as finite numbers; NaN where they are none and nobody reads them.
-
-    trec_eval does not read the ranks beside scores, and their column may hold anything.
-    """
-    try:
-        numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        if or_nan:
-            return np.full(len(cells), np.nan)
-        raise
-    if not or_nan and not np.isfinite(numbers).all():
+            for role, arrays in parts.items():
+                if role in number_of:
+                    numbered = map(number_of[role].__getitem__, cells[role])
+                    arrays.append(np.fromiter(numbered, np.int32, len(rows)))
+                else:
+                    arrays.append(_floats(cells[role]))
+    columns = {role: np.concatenate(arrays) for role, arrays in parts.items()}
+    queries, docs, *systems = ((list(ids), columns[role]) for role, ids in number_of.items())
+    ranks = columns["rank"] if np.isfinite(columns["rank"]).all() else None
+    scores = columns.get("score")
+    if not np.isfinite(columns["rank"] if scores is None else scores).all():
         raise ValueError("a number is not finite")
-    return numbers
+    for system in number_of.get("ranker", ()):
+        require_name(system, "system")
+    return Entries(os.fspath(path), queries, docs, ranks, scores, *systems)
 
 
-def _refuse_line(path: PathLike, roles: Sequence[str]) -> None:
-    """Raise for the first line that is wrong."""
-    at = _NUMBER_AT[len(roles)]
-    for number, line in read_lines(path):
-        fields = fields_of(line)
-        place = f"{path}:{number}"
-        if fields and len(fields) != len(roles):
-            raise DataError(
-                f"{place}: expected {len(roles)} columns ({' '.join(roles)}), found "
-                f"{len(fields)}: {line[:80]!r}"
-            )
-        if fields and not tells_number(fields[at]):
-            raise DataError(f"{place}: {roles[at]} {fields[at]!r} is not a finite number")
-        if fields and roles[-1] == "tag":
-            require_name(fields[-1], "run name", place)
+_NAMES = ("ranked_query", "ranked", "ranker")
 
 
-def _require_ranks(entries: Entries, path: PathLike) -> None:
+def _floats(cells: Sequence[str]) -> FloatArray:
+    """Return cells as numbers; NaN for ranks beside scores, which trec_eval does not read."""
+    try:
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        return np.full(len(cells), np.nan)
+
+
+def _require_ranks(entries: Entries) -> None:
     """Refuse a third column that numbers no ranking, as grades of judgments and scores do."""
     ranks = np.asarray(entries.ranks)
     rows = np.unique(np.stack([entries.queries[1], ranks, entries.docs[1]]), axis=1)
     n_places = np.unique(rows[:2], axis=1).shape[1]
     if np.any(ranks % 1) or n_places < rows.shape[1]:
         raise DataError(
-            f"{path}: the third column holds no ranks: in some query two documents have the same, "
-            "or it is no whole number; put a header above scores (query_id, doc_id, score)"
+            f"{entries.where}: the third column holds no ranks: in some query two documents have "
+            "the same, or it is no whole number; put a header above scores (query_id, doc_id, "
+            "score)"
         )
 
 
@@ -432,26 +364,36 @@ def _require_ranks(entries: Entries, path: PathLike) -> None:
 
 
 def runs_of(value: Any, *, name: str | None = None) -> list[Run]:  # noqa: ANN401
-    """Return the run of each system in a file, a frame, rows or dictionaries.
+    """Return the ranking of each system in a file, a frame, rows or dictionaries.
 
     Parameters
     ----------
     value : Run, path, frame, list of rows, or mapping
-        See :func:`read_runs` for files. Frames and rows have a query id, a document id, and a rank,
-        a score or a distance; a mapping is ``{query: {document: score}}``, ``{query: [documents]}``
-        or ``{query: [(document, score)]}``, or holds these by the name of the system.
+        A file is plain, or packed as ``.gz``, ``.bz2``, ``.xz`` or ``.zst``. One of: TREC lines
+        ``query_id Q0 doc_id rank score tag``, a system for each tag; lines ``query_id doc_id rank``
+        as of MS MARCO; CSV, TSV, Parquet or JSON lines with columns for the ids and for a rank, a
+        score or a distance; JSON ``{query: {document: score}}``, ``{query: [documents]}``,
+        ``{query: [[document, score], …]}``, these by system, or an array of rows. Frames, rows
+        and mappings likewise.
     name : str, optional
-        Of the run, in place of its own.
+        Of the run, in place of its tag or of the file's name.
+
+    Returns
+    -------
+    list of Run
+        A document listed twice for a query is kept once, where it stands first, and counted in
+        ``n_duplicates``. ``notes`` say how scores were understood.
 
     Raises
     ------
     DataError
-        If it is none of these, or ranks and scores contradict each other.
+        If it is none of these, a file is missing, empty or not UTF-8, a line has another number of
+        columns, a score is not a finite number, or ranks and scores contradict each other.
     """
     if isinstance(value, Run):
         return [value if name is None else replace(value, name=name)]
     if isinstance(value, str | os.PathLike):
-        return read_runs(value, name=name)
+        return _in_file(value, name)
     return _runs_in(value, "results", name=name, otherwise="results")
 
 
@@ -459,23 +401,15 @@ def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> lis
     if _is_of_ranx(value):
         name, value = name or value.name, value.to_dict()
     if is_frame(value) or _is_rows(value):
-        columns = columns_of(value if is_frame(value) else list(map(row_of, value)), where)
+        columns = columns_of(value, where)
         lists = _by_query(columns)
         if lists is None:
-            table = table_of(columns, where, _chosen(where))
+            table = table_of(columns, where, partial(_columns, where=where))
             return _of_table(table).runs(name, otherwise=otherwise)
-        return _of_lists(lists, where).runs(name, otherwise=otherwise)
+        value = lists
     if not isinstance(value, Mapping):
-        raise DataError(
-            f"{where}: {a(value)} is no ranking; expected {{query: {{document: score}}}}, "
-            "{query: [documents]}, {query: [(document, score)]}, or rows with query_id, doc_id and "
-            "score"
-        )
+        raise DataError(f"{where}: {a(value)} is no ranking; expected {_FORMS}")
     rows = value.values()
-    if _are_scored(rows):
-        parts = [(row, row.values()) for row in rows]
-        scored = entries_of(where, list(value), parts, ordered=False)
-        return scored.runs(name, otherwise=otherwise)
     if all(map(_is_ranking, rows)) or not all(map(is_results, rows)):
         return _of_lists(value, where).runs(name, otherwise=otherwise)
     return [
@@ -485,12 +419,15 @@ def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> lis
     ]
 
 
+_FORMS = (
+    "{query: {document: score}}, {query: [documents]}, {query: [(document, score)]}, rows with "
+    "query_id, doc_id and rank, score or distance, or lines 'query_id Q0 doc_id rank score tag' or "
+    "'query_id doc_id rank'"
+)
+
+
 def _is_rows(value: object) -> bool:
-    """Whether a value is a list of dictionaries or named tuples, as ir_measures reads runs."""
-    if not isinstance(value, list | tuple) or not value:
-        return False
-    rows = all(isinstance(row, Mapping) or hasattr(row, "_asdict") for row in value)
-    return rows and find_column(list(row_of(value[0])), "ranked_query") is not None
+    return is_rows(value) and find_column(names_in(value), "ranked_query") is not None
 
 
 def _is_of_ranx(value: object) -> bool:
@@ -500,23 +437,25 @@ def _is_of_ranx(value: object) -> bool:
 
 def is_results(value: object) -> bool:
     """Whether a value is a finished ranking: a run, its file, a frame, or a dict of rankings."""
-    if isinstance(value, Run) or is_frame(value) or _is_rows(value) or _is_of_ranx(value):
-        return True
+    if isinstance(value, Mapping):
+        return bool(value) and all(map(_is_ranking, value.values()))
     if isinstance(value, str | os.PathLike):
         return is_path(value) and Path(value).is_file()
-    if not isinstance(value, Mapping) or not value:
-        return False
-    return all(map(_is_ranking, value.values()))
+    return isinstance(value, Run) or is_frame(value) or _is_rows(value) or _is_of_ranx(value)
 
 
 def _is_ranking(row: object) -> bool:
     if _is_scored(row):
         return True
     try:
-        documents = listed(row)
+        return isinstance(listed(row), list | tuple)
     except DataError:
         return True  # to be refused with the reason
-    return isinstance(documents, list | tuple)
+
+
+def _is_scored(row: object) -> bool:
+    """Whether a ranking is ``{document: score}``, in which the order is no evidence."""
+    return isinstance(row, Mapping) and is_number(next(iter(row.values()), 0))
 
 
 # Lists and dictionaries by query.
@@ -567,19 +506,6 @@ def _of_lists(lists: Mapping[Any, Any], where: str) -> Entries:
     return entries_of(where, list(lists), parts, ordered=ordered)
 
 
-def _are_scored(rows: Collection[Any]) -> bool:
-    """Whether rankings are ``{document: score}``, in which the order is no evidence."""
-    if not all(issubclass(kind, Mapping) for kind in set(map(type, rows))):
-        return False
-    # a line for each score takes as long as all the rest
-    kinds = set(map(type, chain.from_iterable(map(methodcaller("values"), rows))))
-    return all(issubclass(kind, int | float | np.number) for kind in kinds)
-
-
-def _is_scored(row: object) -> bool:
-    return _are_scored([row])
-
-
 def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | None]:  # noqa: ANN401
     """Return ids and scores of one query, in the order given."""
     if _is_scored(row):
@@ -593,18 +519,12 @@ def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | N
     documents = list(documents)
     scores: Sequence[Any] | None = None
     if documents and all(isinstance(one, tuple | list) and len(one) == 2 for one in documents):
-        documents, scores = map(list, zip(*documents, strict=True))
-    if all(isinstance(one, str | int | float | np.number) for one in documents):
+        documents, scores = zip(*documents, strict=True)
+    if not documents or any(map(name_of, documents)):
         return documents, scores
     documents = list(map(row_of, documents))
-    ids = list(map(id_in, documents))
-    if None in ids:
-        raise DataError(
-            f"{where}: {a(documents[ids.index(None)])} has no id; expected ids, (id, score) pairs, "
-            "or documents with an id"
-        )
     scores = scores_in(documents) if scores is None else scores
-    return ids, scores if all(map(is_number, scores)) else None
+    return list(map(id_in, documents)), scores if all(map(is_number, scores)) else None
 
 
 def _texts(ids: Sequence[Any], where: str) -> Sequence[str]:
@@ -627,9 +547,6 @@ def _numbers(values: Iterable[Any], docs: Sequence[Any], where: str) -> FloatArr
 # Tables: frames, rows, CSV, TSV, JSON lines, Parquet.
 
 
-_ROLES = ("ranked_query", "ranked", "rank", "score", "distance", "ranker")
-
-
 def _by_query(columns: Mapping[str, list[Any]]) -> dict[Any, Any] | None:
     """Return the documents of each query where a row holds all of a query, or None."""
     query, lists = (find_column(list(columns), role) for role in ("ranked_query", "documents"))
@@ -643,38 +560,34 @@ def _query_id(query: Any) -> Any:  # noqa: ANN401 - an id, or a mapping that hol
     return query if name is None else query[name]
 
 
-def _chosen(where: str) -> Chooser:
-    def choose(names: tuple[str, ...]) -> Mapping[str, str | None]:
-        roles = dict.fromkeys(_ROLES)
-        columns = find_columns(names, roles, path=where, needed=_ROLES[:2], options={})
-        if not any(columns[role] for role in ("rank", "score", "distance")):
-            raise DataError(
-                f"{where} has neither rank nor score: columns are {', '.join(names)}; add one"
-            )
-        return columns
+_EVIDENCE = ("score", "rank", "distance")
 
-    return choose
+
+def _columns(names: Sequence[str], *, where: str) -> dict[str, str | None]:
+    roles = ("ranked_query", "ranked", *_EVIDENCE, "ranker")
+    columns = {role: find_column(names, role) for role in roles}
+    told = any(columns[role] for role in _EVIDENCE)
+    if columns["ranked_query"] is None or columns["ranked"] is None or not told:
+        raise DataError(f"{where} has the columns {', '.join(names)[:200]}; expected {_FORMS}")
+    return columns
 
 
 def _of_table(table: Table) -> Entries:
     column = {role: str(name) for role, name in table.roles.items() if name is not None}
-    docs = names_of(table, column["ranked"], role="document id")
-    queries = names_of(table, column["ranked_query"], role="query id")
+    systems = _NO_SYSTEMS
+    if "ranker" in column:
+        systems = coded(names_of(table, column["ranker"], role="system", shown=True))
     values: dict[str, FloatArray] = {}
-    for role in ("rank", "score", "distance"):
-        if role in column:
-            values[role] = numbers_of(table, column[role], role=role)
-            table.refuse(np.isnan(values[role]), column[role], f"is no {role}; each row needs one")
+    for role in filter(column.__contains__, _EVIDENCE):
+        values[role] = numbers_of(table, column[role], role=role)
+        table.refuse(np.isnan(values[role]), column[role], f"is no {role}; each row needs one")
     if "distance" in values:
         values.setdefault("score", -values["distance"])
-    entries = Entries(
+    return Entries(
         where=table.path,
-        queries=coded(queries),
-        docs=coded(docs),
+        queries=coded(names_of(table, column["ranked_query"], role="query id")),
+        docs=coded(names_of(table, column["ranked"], role="document id")),
         ranks=values.get("rank"),
         scores=values.get("score"),
+        systems=systems,
     )
-    if "ranker" not in column:
-        return entries
-    systems = names_of(table, column["ranker"], role="system", shown=True)
-    return replace(entries, systems=coded(systems))

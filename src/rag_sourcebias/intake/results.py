@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -66,7 +65,7 @@ def is_number(value: object) -> bool:
 # Where clients put it, none of which is imported: Qdrant, Elasticsearch and OpenSearch, rows of
 # pgvector and Haystack, Pinecone, Weaviate, Vespa, OpenAI, Bedrock, DSPy, tools of MCP.
 _HITS = (
-    "points", "hits.hits", "documents", "matches", "objects", "root.children", "data",
+    "points", "hits.hits", "hits", "documents", "matches", "objects", "root.children", "data",
     "retrievalResults", "passages", "structuredContent.result",
 )  # fmt: skip
 _NONE_FOUND = -1  # what FAISS returns in place of a row where there are too few
@@ -93,18 +92,17 @@ def listed(result: Any) -> Any:  # noqa: ANN401
         return _of_chroma(result)
     for path in _HITS:
         hits = at(result, path)
-        # Chroma's "documents" are texts, or lists of them
-        texts = (
-            path != "passages"
-            and isinstance(hits, list)
-            and any(isinstance(hit, (str, list)) for hit in hits)
-        )
-        if isinstance(hits, list) and not texts:
-            return hits
-    for found in (at(result, "hits"), result):
-        if type(found).__name__ == "AttrList":  # of the search objects of Elasticsearch, OpenSearch
-            return list(found)
-    return result
+        if not isinstance(hits, list) and not _is_attr_list(hits):
+            continue
+        # Chroma's "documents" are texts, which name nothing
+        if path != "documents" or not any(isinstance(hit, str) for hit in hits):
+            return list(hits)
+    return list(result) if _is_attr_list(result) else result
+
+
+def _is_attr_list(value: object) -> bool:
+    """Whether a value is of the search objects of Elasticsearch and OpenSearch."""
+    return type(value).__name__ == "AttrList"
 
 
 def _of_sequence(result: Sequence[Any]) -> Sequence[Any]:
@@ -153,37 +151,23 @@ def _of_chroma(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 # Rows of databases, and hits that are objects.
 
 
-_HIT_CLASSES = frozenset({"Hit", "ObjectBase"})  # of a search object; of a document class
-
-
-@lru_cache(maxsize=64)
-def _row_reader(kind: type) -> Callable[[Any], Mapping[str, object]] | None:
-    """Return what makes a mapping of a row: of SQLAlchemy, a named tuple, asyncpg or sqlite3.
-
-    Likewise of the hits and documents that the search objects of Elasticsearch and OpenSearch find.
-    """
+def row_of(document: Any) -> Any:  # noqa: ANN401
+    """Return a row of a database or a hit of a search object as a mapping, others as they are."""
+    kind = type(document)
     if issubclass(kind, Mapping):
-        return None
+        return document
     names = {base.__name__ for base in kind.__mro__} if hasattr(kind, "to_dict") else set()
-    if not _HIT_CLASSES.isdisjoint(names):
-        return lambda hit: {
-            "_id": hit.meta.id,
-            "_score": getattr(hit.meta, "score", None),
-            "_source": hit.to_dict(),
-        }
+    if names & {"Hit", "ObjectBase"}:  # of a search object; of a document class
+        score = getattr(document.meta, "score", None)
+        return {"_id": document.meta.id, "_score": score, "_source": document.to_dict()}
     if "AttrDict" in names:  # a hit as the server sent it
-        return lambda hit: dict(hit.to_dict())
-    if hasattr(kind, "_mapping"):
-        return lambda row: dict(row._mapping)
+        return document.to_dict()
+    if hasattr(kind, "_mapping"):  # of SQLAlchemy
+        return document._mapping
     if hasattr(kind, "_asdict"):
-        return lambda row: dict(row._asdict())
-    return dict if hasattr(kind, "keys") and hasattr(kind, "__getitem__") else None
-
-
-def row_of(document: object) -> Any:  # noqa: ANN401
-    """Return a row of a database or of a search object as a mapping, others as they are."""
-    read = _row_reader(type(document))  # type: ignore[arg-type] # a class can be hashed
-    return document if read is None else read(document)
+        return document._asdict()
+    keyed = hasattr(kind, "keys") and hasattr(kind, "__getitem__")  # of asyncpg, sqlite3
+    return dict(document) if keyed else document
 
 
 def is_pair(row: Any) -> bool:  # noqa: ANN401
@@ -222,12 +206,9 @@ def scores_in(documents: Sequence[Any]) -> Sequence[Any]:
     held = (name for name in _SCORES if value_of(places[0], name) is not None)
     name = next(held, "score")
     scores = [value_of(place, name) for place in places]
-    if len(scores) < 2 or not all(map(is_number, scores)):
+    if not all(map(is_number, scores)) or scores == sorted(scores, reverse=True):
         return scores
-    rising = scores[0] < scores[-1] and scores == sorted(scores)
-    falling = scores[0] > scores[-1] and scores == sorted(scores, reverse=True)
     # Qdrant's scores are distances where its metric is Euclid or Manhattan; what Milvus calls a
     # distance is a similarity where its metric is the cosine
-    if (name in _DISTANCES and not falling) or (rising and hasattr(documents[0], "payload")):
-        return [-score for score in scores]
-    return scores
+    rising = hasattr(documents[0], "payload") and scores == sorted(scores)
+    return [-score for score in scores] if rising or name in _DISTANCES else scores

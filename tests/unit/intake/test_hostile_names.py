@@ -96,7 +96,7 @@ def rules(folder: Path, **tag: str) -> None:
 READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "tags, source": (lambda d, n: tags(d, source=f"llm:{n}"), r"f\.jsonl:2: source 'llm:"),
     "tags, style": (lambda d, n: tags(d, style=n), r"f\.jsonl:2: style '"),
-    "run": (run, r"f\.run:1: run name '"),
+    "run": (run, r"f\.run:1: system '"),
     "corpus, style": (
         lambda d, n: read_beir(beir(d, "rw", {"metadata": {"style": n}})),
         r"rw\.jsonl:1: style '",

@@ -294,7 +294,7 @@ MISTAKES = {
     "no texts": (call("bm25", JUDGED), "hold no texts"),
     "other columns": (
         call(pd.DataFrame({"a": [1], "b": [2]}), JUDGED),
-        "results: no column is recognised as query_id or doc_id; its columns are a, b",
+        "results has the columns a, b; expected {query: {document: score}}",
     ),
     "other data columns": (
         call(RESULTS, pd.DataFrame({"query_id": ["q0"], "text": ["t"]})),
