@@ -79,31 +79,6 @@ def by_source(source: str | None, *, style: str | None = None) -> Any:
     return tag
 
 
-def test_a_tagger_that_takes_many_texts_is_given_many() -> None:
-    class Detector:
-        fingerprint = "detector"
-
-        def __init__(self) -> None:
-            self.sizes: list[int] = []
-
-        def __call__(self, doc_id: str, text: str, metadata: Any) -> DocTags | None:
-            return self.tag_many([text])[0]
-
-        def tag_many(self, texts: list[str]) -> list[DocTags | None]:
-            self.sizes.append(len(texts))
-            return [
-                DocTags(source="human", origin="detected") if text.endswith("7") else None
-                for text in texts
-            ]
-
-    detector, collection = Detector(), make(1_200)
-    result = tag_collection(collection, [detector, by_source(None, style="plain")], batch_size=700)
-    assert detector.sizes == [256, 256, 188, 256, 244]
-    assert (result.sources, result.styles) == ({"human": 120}, {"plain": 1_200})
-    right = {doc_id(i) for i in range(1_200) if i % 10 == 7}
-    assert set(collection.get(where={"rsb_source": "human"}, include=[])["ids"]) == right
-
-
 def test_the_tags_of_others_are_kept_unless_overwrite_is_said() -> None:
     collection = make(12)
     other = to_metadata(DocTags(source="llm:old", origin="declared"))

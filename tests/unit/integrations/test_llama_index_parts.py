@@ -2,7 +2,6 @@
 
 import asyncio
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,6 @@ from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator
 pytestmark = pytest.mark.frameworks
 
 TEXTS = [f"word{i} word{i + 1} river" for i in range(8)]
-
-
-@pytest.fixture
-def own_loop() -> Iterator[None]:
-    """LlamaIndex's sync methods take the thread's event loop, and would leave one behind."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    asyncio.set_event_loop(None)
-    loop.close()
 
 
 # The embedding

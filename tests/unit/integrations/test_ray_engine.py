@@ -78,7 +78,6 @@ def twice(number: int) -> int:
     return 2 * number
 
 
-@pytest.mark.slow
 def test_a_killed_worker_changes_no_result(engine: RayEngine, tmp_path: Path) -> None:
     def prepare():
         (tmp_path / f"prepared-{os.getpid()}-{time.monotonic_ns()}").touch()
@@ -104,7 +103,6 @@ def test_a_killed_worker_changes_no_result(engine: RayEngine, tmp_path: Path) ->
     assert set(pids.values()) == {1}
 
 
-@pytest.mark.slow
 def test_what_was_raised_comes_out_and_ray_goes_on(
     engine: RayEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +126,6 @@ def test_what_was_raised_comes_out_and_ray_goes_on(
     assert "in work" in str(caught.value.__cause__)  # the traceback of the worker
 
 
-@pytest.mark.slow
 def test_an_item_that_always_kills_its_worker_is_named(
     engine: RayEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """The adjusted similarity where LlamaIndex and LangChain score answers."""
 
 import asyncio
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,7 +11,7 @@ from judged_answers import judged_answers
 pytest.importorskip("llama_index.core")
 pytest.importorskip("langchain_classic")
 
-from langchain_classic.evaluation import EvaluatorType, StringEvaluator
+from langchain_classic.evaluation import StringEvaluator
 from langchain_classic.evaluation.embedding_distance import (
     EmbeddingDistance,
     EmbeddingDistanceEvalChain,
@@ -35,16 +34,6 @@ pytestmark = pytest.mark.frameworks
 
 ANSWERS = judged_answers()
 REFERENCES = [reference[0] for reference in ANSWERS.references]
-
-
-@pytest.fixture
-def own_loop() -> Iterator[None]:
-    """LlamaIndex's sync methods take the thread's event loop, and would leave one behind."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    asyncio.set_event_loop(None)
-    loop.close()
 
 
 @pytest.fixture
@@ -131,6 +120,3 @@ def test_langchain_refuses_what_does_not_go_together(encoder: Any, adjustment: A
         )
     with pytest.raises(DataError, match="not on 'hashing-64'"):
         StyleAdjustedDistance(EncoderEmbeddings(HashingEncoder(64)), adjustment)
-    with pytest.raises(DataError, match="is no encoder"):
-        StyleAdjustedDistance(object(), adjustment)
-    assert EvaluatorType.EMBEDDING_DISTANCE.value == "embedding_distance"

@@ -44,16 +44,6 @@ def test_every_value_of_a_snapshot() -> None:
     assert read["dropped_events"] == {(MONITOR, ("reason", "queue is full")): 3.0}
 
 
-def test_a_retrieval_watched_by_source_and_by_style_counts_once() -> None:
-    quiet = (share("news", 0.5, baseline=0.5),)
-    read = read_snapshots([snapshot(100), snapshot(90, by="style", groups=quiet)])
-    assert read["retrievals"] == {DOCS: 100.0}
-    assert read["dropped_events"] == {(MONITOR, ("reason", "queue is full")): 3.0}
-    assert read["alarm.active"] == {(*DOCS, ("rule", "baseline")): 1.0}
-    assert (("by", "style"), *DOCS, ("group", "news")) in read["exposure"]
-    assert len(read["exposure"]) == 4
-
-
 def test_labels_that_only_some_have_are_empty_elsewhere() -> None:
     read = read_snapshots(
         [snapshot(1), snapshot(2, labels={"tenant": "a"}), snapshot(3, labels={})]

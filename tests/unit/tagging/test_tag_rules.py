@@ -69,14 +69,10 @@ def test_id_and_text_are_searched() -> None:
 @pytest.mark.parametrize(
     ("operator", "value", "message"),
     [
-        ("regex", "(", "not a regular expression"),
-        ("regex", "(" * 5_000, r"'\({199} is not .* brackets are nested too deep; expected"),
         ("regex", "a{99999999999999999999}", "not a regular expression: the repetition number"),
         ("regex", "", "non-empty text"),
-        ("in", "abc", "not a list"),
         ("in", [], "not a list"),
         ("equals", ["x"], "not one text"),
-        ("present", "yes", "true or false"),
         ("like", "x", "operator 'like' is not one of"),
     ],
 )
@@ -366,17 +362,8 @@ def test_true_is_not_one_and_a_set_has_no_order() -> None:
 
 
 def test_ids_know_their_pattern() -> None:
-    pattern = r"(?P<source>\w+)$"
-    assert (
-        len(
-            {
-                IdTagger().fingerprint,
-                IdTagger(pattern).fingerprint,
-                ProvenanceTagger().fingerprint,
-            }
-        )
-        == 3
-    )
+    taggers = (IdTagger(), IdTagger(r"(?P<source>\w+)$"), ProvenanceTagger())
+    assert len({tagger.fingerprint for tagger in taggers}) == 3
 
 
 def test_it_is_the_same_in_another_process() -> None:
