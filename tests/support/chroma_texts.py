@@ -19,16 +19,14 @@ def vector(text: str) -> np.ndarray:
 
 
 class TextVectors(EmbeddingFunction):
-    """Remembers what it embedded; raises ``error`` when it has one."""
+    """Raises ``error`` when it has one."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
-        self.texts: list[str] = []
 
     def __call__(self, input: Sequence[str]) -> list[np.ndarray]:
         if self.error is not None:
             raise self.error
-        self.texts += input
         return [vector(text) for text in input]
 
     @staticmethod

@@ -1,10 +1,12 @@
-"""A tiny static model of sentence-transformers, saved as the real ones are."""
+"""A tiny static model of sentence-transformers, as the real ones are."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 
-def static_model(folder: Path, words: list[str], dimension: int = 16) -> Path:
-    """Write a model that averages a random vector per word."""
+def static(words: Sequence[str], dimension: int = 16) -> Any:
+    """Return a model that averages a random vector per word; row 0 is of all other words."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -17,5 +19,10 @@ def static_model(folder: Path, words: list[str], dimension: int = 16) -> Path:
     tokenizer.pre_tokenizer = Whitespace()
     torch.manual_seed(0)
     module = StaticEmbedding(tokenizer, embedding_dim=dimension)
-    SentenceTransformer(modules=[module], device="cpu").save_pretrained(str(folder))
+    return SentenceTransformer(modules=[module], device="cpu")
+
+
+def static_model(folder: Path, words: Sequence[str], dimension: int = 16) -> Path:
+    """Write such a model."""
+    static(words, dimension).save_pretrained(str(folder))
     return folder

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from static_model import static
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 
@@ -11,27 +12,15 @@ TOPICS = [f"topic{i}" for i in range(40)]
 WORDS = [f"word{i}" for i in range(30)]
 
 
-def static_model(seed: int = 0, dimension: int = 32):
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Whitespace
-
-    torch.manual_seed(seed)
-    vocabulary = {w: i for i, w in enumerate(["[UNK]", MARK, "what", *TOPICS, *WORDS])}
-    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    module = StaticEmbedding(tokenizer, embedding_dim=dimension)
-    weight = module.embedding.weight
-    with torch.no_grad():
-        weight[vocabulary[MARK]] = weight[vocabulary["what"]]
-    return SentenceTransformer(modules=[module], device="cpu")
-
-
 def static_folder(path: Path) -> Path:
-    static_model().save_pretrained(str(path), create_model_card=False)
+    import torch
+
+    words = [MARK, "what", *TOPICS, *WORDS]
+    model = static(words, 32)
+    weight = model[0].embedding.weight
+    with torch.no_grad():
+        weight[1 + words.index(MARK)] = weight[1 + words.index("what")]
+    model.save_pretrained(str(path), create_model_card=False)
     return path
 
 

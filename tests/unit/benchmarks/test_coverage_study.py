@@ -105,15 +105,6 @@ def test_refusals_are_counted_by_reason():
     cell = run({"refuse": refuse})[0]
     assert cell.failures == {"only # of #": 40}
     assert (cell.n_failed, cell.n_runs, cell.coverage, cell.mean_width) == (40, 40, 0.0, 0.0)
-    constant = coverage_study(
-        np.full(20, 3.0),
-        YHAT[:20],
-        sizes=[5],
-        methods=["labels", "bootstrap"],
-        n_unlabeled=5,
-        n_runs=4,
-    )
-    assert [c.n_failed for c in constant] == [4, 4]
 
 
 def test_zero_width_holds_the_truth_up_to_rounding():

@@ -136,15 +136,6 @@ def test_no_crossing_with_an_interval_that_holds_zero_cannot_be_told() -> None:
     assert checks.crosses_zero(curve(-10, -5, 15))[1] == "between 1 and 2, linearly at 1.25"
 
 
-def test_rows_of_an_entry(tmp_path: Path) -> None:
-    entry = entries.read_entry(write_entry(tmp_path))
-    write_ours(tmp_path, x=[0, 1, 2], y=[-31, 5.5, 64], note="3 seeds")
-    rows = runner.judged(entry, results=tmp_path)
-    assert [row["verdict"] for row in rows] == ["OK", "OK", "OKish", "SKIPPED"]
-    assert rows[2]["why"] == "largest difference +4 at 2, of 3 (3 seeds)"
-    assert rows[3]["why"] == "the data cannot be had"
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_papers_have_the_shapes_that_are_asked_of_us(path: Path) -> None:
     entry = entries.read_entry(path)
@@ -303,11 +294,6 @@ def test_command_line(
     )
     assert runner.main() == 0
     assert redrawn.read_text(encoding="utf-8") == sheet.read_text(encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["run.py", "--list"])
-    assert runner.main() == 0
-    told = capsys.readouterr().out
-    assert "k-fig9: [K]" in told
-    assert "nq-utd, BM25: not here: data set nq-utd" in told
 
 
 @pytest.mark.usefixtures("nothing_here")

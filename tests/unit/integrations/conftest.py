@@ -2,8 +2,17 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from hashing_encoder import HashingEncoder
+from judged_answers import judged_answers
+
+from rag_sourcebias.answers.measure import (
+    StyleAdjustment,
+    fit_similarity_adjustment,
+    reference_similarity,
+)
 
 
 @pytest.fixture
@@ -14,3 +23,21 @@ def own_loop() -> Iterator[None]:
     yield
     asyncio.set_event_loop(None)
     loop.close()
+
+
+@pytest.fixture
+def encoder() -> HashingEncoder:
+    return HashingEncoder(512)
+
+
+@pytest.fixture(scope="module")
+def adjustment() -> StyleAdjustment:
+    return fit_similarity_adjustment(judged_answers(), HashingEncoder(512))
+
+
+@pytest.fixture(scope="module")
+def expected(adjustment: StyleAdjustment) -> Any:
+    """What the adjustment makes of the answers, computed without a framework."""
+    given = judged_answers()
+    cosine = reference_similarity(given.references, given.answers, HashingEncoder(512))
+    return adjustment.adjust(given.answers, cosine)

@@ -25,11 +25,6 @@ from ragas.metrics._answer_similarity import SemanticSimilarity
 from ragas.metrics.base import Metric, SimpleBaseMetric
 from ragas_judges import FixedModernLLM
 
-from rag_sourcebias.answers.measure import (
-    StyleAdjustment,
-    fit_similarity_adjustment,
-    reference_similarity,
-)
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias_integrations.ragas import _framework
 from rag_sourcebias_integrations.ragas.metrics import (
@@ -133,22 +128,6 @@ ROWS = [
     )
 ]
 PAIRS = [{key: row[key] for key in ("reference", "response")} for row in ROWS]
-
-
-@pytest.fixture
-def encoder() -> HashingEncoder:
-    return HashingEncoder(512)
-
-
-@pytest.fixture(scope="module")
-def adjustment() -> StyleAdjustment:
-    return fit_similarity_adjustment(ANSWERS, HashingEncoder(512))
-
-
-@pytest.fixture(scope="module")
-def expected(adjustment: StyleAdjustment) -> Any:
-    cosine = reference_similarity(ANSWERS.references, ANSWERS.answers, HashingEncoder(512))
-    return adjustment.adjust(ANSWERS.answers, cosine)
 
 
 def test_one_metric_serves_both_interfaces(encoder: Any, adjustment: Any, expected: Any) -> None:

@@ -18,10 +18,6 @@ from langchain_classic.evaluation.embedding_distance import (
 )
 from llama_index.core.evaluation import SemanticSimilarityEvaluator
 
-from rag_sourcebias.answers.measure import (
-    fit_similarity_adjustment,
-    reference_similarity,
-)
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.similarity import StyleAdjustedDistance
@@ -34,22 +30,6 @@ pytestmark = pytest.mark.frameworks
 
 ANSWERS = judged_answers()
 REFERENCES = [reference[0] for reference in ANSWERS.references]
-
-
-@pytest.fixture
-def encoder() -> HashingEncoder:
-    return HashingEncoder(512)
-
-
-@pytest.fixture(scope="module")
-def adjustment() -> Any:
-    return fit_similarity_adjustment(ANSWERS, HashingEncoder(512))
-
-
-@pytest.fixture(scope="module")
-def expected(adjustment: Any) -> Any:
-    cosine = reference_similarity(ANSWERS.references, ANSWERS.answers, HashingEncoder(512))
-    return adjustment.adjust(ANSWERS.answers, cosine)
 
 
 # LlamaIndex

@@ -4,8 +4,6 @@ import errno
 import http.client
 import logging
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,34 +152,3 @@ def test_stopped_before_it_ran(tmp_path: Path) -> None:
     server.run()
     with pytest.raises(OSError, match="refused"):
         get(server, "/healthz")
-
-
-SERVING = """
-import os, signal, sys
-from rag_sourcebias.monitor.dashboard.server import DashboardServer
-from rag_sourcebias.monitor.dashboard.source import DashboardSource
-server = DashboardServer(DashboardSource(sys.argv[1]))
-print(server.port, flush=True)
-server.run()
-print("ended")
-"""
-
-
-def test_a_signal_ends_it(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVING, str(tmp_path / "log.db")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    port = int(process.stdout.readline())
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", "/healthz")
-    assert connection.getresponse().read() == b'{"status":"ok"}'
-    process.terminate()
-    out, err = process.communicate(timeout=60)
-    connection.close()
-    assert process.returncode in (0, -15)
-    assert "Traceback" not in err
-    assert out in ("", "ended\n")

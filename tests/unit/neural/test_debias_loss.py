@@ -10,7 +10,7 @@ pytest.importorskip("sentence_transformers")
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import losses
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from static_model import static
 
 from rag_sourcebias.core.errors import DataError, TrainingDivergedError
 from rag_sourcebias.neural.hinge import TwinHinge
@@ -24,18 +24,6 @@ HUMAN = ["alpha gamma", "gamma delta iota", "epsilon", "eta kappa zeta"]
 LLM = ["alpha beta kappa", "gamma theta", "delta epsilon iota", "zeta"]
 NEGATIVES = ["theta", "kappa alpha", "iota beta", "gamma"]
 NAMED = {"reduction": "sum", "scale": 1.0}
-
-
-def static_model(seed: int = 0) -> SentenceTransformer:
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Whitespace
-
-    torch.manual_seed(seed)
-    vocabulary = {word: i for i, word in enumerate(["[UNK]", *WORDS])}
-    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
 
 
 def batch(model: SentenceTransformer, *columns: list[str]) -> list[dict[str, torch.Tensor]]:
@@ -126,7 +114,7 @@ def test_bad_settings_of_the_hinge(settings: dict[str, object], message: str) ->
 
 
 def test_components_against_numpy() -> None:
-    model = static_model()
+    model = static(WORDS, 8)
     query, human, llm = (model.encode(column) for column in (QUERIES, HUMAN, LLM))
     gaps = [cosine(q, g) - cosine(q, h) for q, h, g in zip(query, human, llm, strict=True)]
     assert min(gaps) < 0 < max(gaps)
@@ -150,7 +138,7 @@ def test_components_against_numpy() -> None:
 
 @pytest.mark.parametrize("rank_columns", ["human", "both", "all"])
 def test_what_the_base_loss_sees(rank_columns: str) -> None:
-    model = static_model()
+    model = static(WORDS, 8)
     base = losses.MultipleNegativesRankingLoss(model)
     loss = DebiasedRankingLoss(base, TwinHinge(weight=1.0, **NAMED), rank_columns=rank_columns)
     human = base(batch(model, QUERIES, HUMAN, NEGATIVES), None)
@@ -202,7 +190,7 @@ class TestOfBertSize:
 
 
 def test_bad_input_says_what_is_accepted() -> None:
-    model = static_model()
+    model = static(WORDS, 8)
     base = losses.MultipleNegativesRankingLoss(model)
     with pytest.raises(DataError, match="rank_columns 'llm' is not one of human, both, all"):
         DebiasedRankingLoss(base, TwinHinge(weight=1.0, **NAMED), rank_columns="llm")
@@ -210,7 +198,7 @@ def test_bad_input_says_what_is_accepted() -> None:
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_a_loss_that_is_not_finite_names_the_step(weight: float) -> None:
-    model = static_model()
+    model = static(WORDS, 8)
     loss = DebiasedRankingLoss(
         losses.MultipleNegativesRankingLoss(model), TwinHinge(weight=weight, **NAMED)
     )

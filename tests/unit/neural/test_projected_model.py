@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("sentence_transformers")
 
 import sentence_transformers as library
+from static_model import static_model
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.debias.projection import fit_projection
@@ -24,6 +25,7 @@ from rag_sourcebias.retrieval.projection import (
 
 pytestmark = pytest.mark.frameworks
 
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "mu"]
 TEXTS = ["alpha beta", "gamma delta epsilon zeta", "mu", "kappa lambda mu eta", "theta ?"]
 
 
@@ -31,8 +33,7 @@ def projection_for(folder: Path, **options) -> SourceProjection:
     """Twins in the space of the model: the vectors of texts, moved to one side."""
     encoder = SentenceEncoder(folder)
     rng = np.random.default_rng(0)
-    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "mu"]
-    texts = [" ".join(rng.choice(words, rng.integers(1, 6))) for _ in range(60)]
+    texts = [" ".join(rng.choice(WORDS, rng.integers(1, 6))) for _ in range(60)]
     human = encoder.encode_documents(texts)
     shift = rng.normal(size=human.shape[1]) * 0.1
     other = human + shift + 0.02 * rng.normal(size=human.shape)
@@ -51,17 +52,8 @@ def normalized_folder(encoder_folder: Path, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def static_folder(encoder_folder: Path, tmp_path_factory) -> Path:
-    import torch
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    from tokenizers import Tokenizer
-
-    torch.manual_seed(4)
-    tokenizer = Tokenizer.from_file(str(encoder_folder / "tokenizer.json"))
-    module = StaticEmbedding(tokenizer, embedding_dim=16)
-    folder = tmp_path_factory.mktemp("static") / "tiny-static"
-    library.SentenceTransformer(modules=[module]).save_pretrained(str(folder))
-    return folder
+def static_folder(tmp_path_factory) -> Path:
+    return static_model(tmp_path_factory.mktemp("static") / "tiny-static", WORDS)
 
 
 @pytest.mark.parametrize("method", ["mean", "pca"])

@@ -9,42 +9,10 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.observe.observers import CollectingObserver
-from rag_sourcebias.observe.recorder import Attachment, Recorder, instrument
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP, installed, retriever_factory
 from rag_sourcebias_integrations._require import require
 from rag_sourcebias_integrations.adapters import FrameworkAdapter
-
-
-class Engine:
-    """An object of a framework of which nobody else knows."""
-
-    def find(self, query: str) -> list[str]:
-        return [query]
-
-
-class SubEngine(Engine):
-    pass
-
-
-class EngineAdapter:
-    accepts = "an Engine"
-
-    def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
-        if not isinstance(obj, Engine):
-            return None
-
-        def find(query: str) -> list[str]:
-            with recorder.retrieval() as first:
-                found = Engine.find(obj, query)
-                if first:
-                    recorder.record(found)
-                return found
-
-        obj.find = find  # type: ignore[method-assign]
-        return Attachment(obj, lambda: vars(obj).pop("find", None) and None)
-
-
-ENGINE = EngineAdapter()
 
 
 @pytest.fixture
@@ -59,17 +27,6 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
 def entry(name: str, value: str) -> EntryPoint:
     return EntryPoint(name, value, ADAPTER_GROUP)
-
-
-def test_an_adapter_of_another_package_is_found_by_the_package_of_the_object(offer) -> None:
-    offer(entry(__name__.partition(".")[0], f"{__name__}:ENGINE"))
-    for engine in (Engine(), SubEngine()):
-        observer = CollectingObserver()
-        with instrument(engine, observer) as handle:
-            assert handle.target is engine
-            assert engine.find("a") == ["a"]
-        assert len(observer.events) == 1
-        assert vars(engine) == {}
 
 
 def test_nothing_fits() -> None:

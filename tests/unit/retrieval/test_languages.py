@@ -25,18 +25,6 @@ LANGUAGES = {
         "Das ist {}, und wir haben es mit den anderen in der Stadt gesehen.",
         "Es gibt hier auch noch {}, aber das ist nicht alles, was man über die Stadt sagen kann.",
     ),
-    "french": (
-        "maisons écoles églises voitures rivières montagnes bouteilles machines journaux fenêtres",
-        "maison école église voiture rivière montagne bouteille machine journal fenêtre",
-        "C'est {} que nous avons vue avec les autres dans la ville.",
-        "On trouve aussi {} dans cette ville, mais ce n'est pas tout ce que l'on peut en dire.",
-    ),
-    "spanish": (
-        "casas escuelas iglesias canciones ríos montañas botellas máquinas periódicos estaciones",
-        "casa escuela iglesia canción río montaña botella máquina periódico estación",
-        "Es {} que hemos visto con los otros en la ciudad.",
-        "También hay {} en esta ciudad, pero eso no es todo lo que se puede decir de ella.",
-    ),
     "russian": (
         "школы церкви машины реки горы бутылки газеты книги дороги окна",
         "школа церковь машина река гора бутылка газета книга дорога окно",

@@ -239,11 +239,9 @@ RULE = "rules:\n  - when: {{metadata: {{a: {test}}}}}\n    set: {{source: human}
     ("text", "message"),
     [
         ("", r"rules.yaml: None; expected a mapping with keys out of \['rules'\]"),
-        ("# only a comment\n", "None; expected a mapping"),
         ("- a\n", r"rules.yaml: \['a'\]; expected a mapping with keys out of \['rules'\]"),
         ("rule:\n  - x\n", r": unknown key 'rule'; accepted: .*; did you mean rules\?"),
         ("rules: []\n", r": rules: \[\]; expected a list with at least one"),
-        ("rules:\n", r": rules: None; expected a list"),
         ("rules: [x]\n", r":1: rules\[1\]: the rule: 'x'; expected a mapping"),
         ("rules:\n  - when: {id: x}\n", r":2: rules\[1\]: the rule: the key 'set' is missing"),
         (
@@ -269,7 +267,6 @@ RULE = "rules:\n  - when: {{metadata: {{a: {test}}}}}\n    set: {{source: human}
         (RULE.format(test="{present: maybe}"), r"a: present: 'maybe' is not true or false"),
         (RULE.format(test="{in: x}"), r"a: in: 'x' is not a list of texts or numbers"),
         (RULE.format(test="{equals: x, glob: y}"), r"2 tests .*expected exactly one"),
-        (RULE.format(test="[[x]]"), r"a: in: \[\['x'\]\] is not a list of texts"),
         ("rules:\n  - when: {metadata: x}\n    set: {style: a}\n", "metadata: 'x'; expected"),
         (
             "rules:\n  - when: {id: x}\n    set:\n      style: a\n      source: gpt-4\n",
@@ -290,13 +287,7 @@ RULE = "rules:\n  - when: {{metadata: {{a: {test}}}}}\n    set: {{source: human}
         ),
         ("rules: [\n", r"rules.yaml is not a YAML file of tag rules .* line 2"),
         ("rules: !!python/object:os.system x\n", "could not determine a constructor"),
-        (
-            "rules:\n  - when: {id: !!python/name:os.system x}\n    set: {style: a}\n",
-            "could not determine a constructor",
-        ),
-        ("a: 1\n---\nb: 2\n", "is not a YAML file of tag rules"),
         ("[" * 5_000, "is not a YAML file of tag rules"),
-        ("- " * 3_000, "is not a YAML file of tag rules"),
         ("a: &a [*a]\n" + "{" * 5_000, "is not a YAML file of tag rules"),
     ],
 )
