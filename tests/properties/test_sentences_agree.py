@@ -20,17 +20,15 @@ import explain_reports
 import numpy as np
 import pytest
 import style_reports
+from intervals import normal, similar_p
 from judged_reports import items_of
 from outputs import document_of
-from scipy.stats import norm
 from stored_reports import stored
 
 from rag_sourcebias.answers.data import AnswerConfig
-from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, QualityChange, SkewChange
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.report import document as d
@@ -40,24 +38,6 @@ N_REPORTS = 6
 
 
 # Reports
-
-
-def about(estimate: float, sd: float, *, limit: float = np.inf) -> Interval:
-    low, high = (float(np.clip(estimate + t * 1.96 * sd, -limit, limit)) for t in (-1, 1))
-    return Interval(
-        estimate=float(np.clip(estimate, -limit, limit)),
-        lower=low,
-        upper=high,
-        confidence_level=0.95,
-        method=InferCode.DELTA(),
-        n_labeled=160,
-    )
-
-
-def p_of(rng: Rng, found: Interval) -> float:
-    """Return a p-value like that of another test of the same: it may disagree at the border."""
-    sd = max((found.upper - found.lower) / 3.92, 1e-9)
-    return float(2 * norm.sf(abs(found.estimate) / sd * rng.uniform(0.85, 1.15)))
 
 
 def style(rng: Rng) -> Any:
@@ -75,8 +55,8 @@ def style(rng: Rng) -> Any:
     def quality(old: Any) -> Any:
         if old.change is None:
             return old
-        found = about(rng.normal(0, 0.1), rng.uniform(0.01, 0.1))
-        p = p_of(rng, found)
+        found = normal(rng.normal(0, 0.1), rng.uniform(0.01, 0.1))
+        p = similar_p(rng, found)
         changes = {"p_value": p, "p_adjusted": min(1.0, 3 * p)}
         return dataclasses.replace(old, mean=0.5 + found.estimate, change=found, **changes)
 
@@ -114,10 +94,10 @@ def debias(rng: Rng) -> Any:
     sd, base = rng.uniform(1, 6), debias_reports.debias_dataset("a", {"x": (0.0, 0.0)}, n=40)
 
     def changed(cutoff: int) -> SkewChange:
-        before = about(rng.normal(0, 12), sd, limit=200)
-        after = about(rng.normal(0, 6), sd, limit=200)
-        change = about(after.estimate - before.estimate, sd)
-        p = p_of(rng, change)
+        before = normal(rng.normal(0, 12), sd, limit=200)
+        after = normal(rng.normal(0, 6), sd, limit=200)
+        change = normal(after.estimate - before.estimate, sd)
+        p = similar_p(rng, change)
         code, needed = skew_standing(after, DebiasConfig())
         return SkewChange(
             cutoff=cutoff,
@@ -132,7 +112,7 @@ def debias(rng: Rng) -> Any:
         )
 
     def cost(name: str, cutoff: int) -> QualityChange:
-        found = about(rng.normal(0, 0.01), rng.uniform(0.0005, 0.01))
+        found = normal(rng.normal(0, 0.01), rng.uniform(0.0005, 0.01))
         relative = 100 * found.estimate / 0.5
         lower = float(relative - 1.645 * (found.upper - found.lower) / 3.92 / 0.005)
         test = NoninferiorityTest(
@@ -153,7 +133,7 @@ def debias(rng: Rng) -> Any:
             before=0.5,
             after=after,
             difference=found,
-            p_value=p_of(rng, found),
+            p_value=similar_p(rng, found),
             test=test,
         )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from intervals import normal, similar_p
 from stored_reports import stored
 
 from rag_sourcebias.core.finding import Finding, Frame, Interval, Wording
@@ -30,34 +30,16 @@ Tables = Mapping[str, list[Row]]
 # Reports.
 
 
-def about(estimate: float, sd: float) -> Interval:
-    low, high = (float(np.clip(estimate + t * 1.96 * sd, -200, 200)) for t in (-1, 1))
-    return Interval(
-        estimate=float(np.clip(estimate, -200, 200)),
-        lower=low,
-        upper=high,
-        confidence_level=0.95,
-        method="delta",
-        n_labeled=160,
-    )
-
-
-def p_of(rng: Rng, found: Interval) -> float:
-    """Return a p-value like that of another test of the same: it may disagree at the border."""
-    sd = max((found.upper - found.lower) / 3.92, 1e-9)
-    return float(2 * norm.sf(abs(found.estimate) / sd * rng.uniform(0.85, 1.15)))
-
-
 def random_cell(rng: Rng, old: Any) -> Any:
     if old.interval is None:
         return old
-    published = about(rng.normal(0, 25), rng.uniform(1, 20))
-    centred = about(published.estimate + rng.normal(0, 2), rng.uniform(1, 20))
+    published = normal(rng.normal(0, 25), rng.uniform(1, 20), limit=200)
+    centred = normal(published.estimate + rng.normal(0, 2), rng.uniform(1, 20), limit=200)
     return dataclasses.replace(
         old,
         relative_delta=published.estimate,
         interval=published,
-        p_value=p_of(rng, centred),
+        p_value=similar_p(rng, centred),
         p_adjusted=None,
         n_needed=None,
         centred=dataclasses.replace(old.centred, value=centred.estimate, interval=centred),
@@ -65,11 +47,11 @@ def random_cell(rng: Rng, old: Any) -> Any:
 
 
 def random_control(rng: Rng, old: Any) -> Any:
-    difference = about(rng.normal(0, 0.03), rng.uniform(0.005, 0.03))
+    difference = normal(rng.normal(0, 0.03), rng.uniform(0.005, 0.03))
     return dataclasses.replace(
         old,
         difference=difference,
-        p_value=p_of(rng, difference),
+        p_value=similar_p(rng, difference),
         mean_baseline=old.mean_other + difference.estimate,
     )
 

@@ -6,29 +6,19 @@ import dataclasses
 
 import pytest
 from answer_reports import single
+from intervals import between
 
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.answers.measure import answer_finding, answer_style
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.findings import InferCode
-
-
-def interval(estimate, lower, upper):
-    return Interval(
-        estimate=estimate,
-        lower=lower,
-        upper=upper,
-        confidence_level=0.95,
-        method=InferCode.GIVEN(),
-        n_labeled=100,
-    )
 
 
 def biased(lower, estimate, upper, *, within=1.0):
     """Return a score with this unfairness."""
     bias = single().scorers[0].raw
     spread = dataclasses.replace(bias.spread, within_sd=within, unfairness=estimate)
-    return dataclasses.replace(bias, spread=spread, unfairness=interval(estimate, lower, upper))
+    return dataclasses.replace(
+        bias, spread=spread, unfairness=between(lower, upper, estimate=estimate)
+    )
 
 
 def changed(*, cut=0.9, change=None):
@@ -75,8 +65,8 @@ def test_size_is_measured_within_systems():
 )
 def test_the_auc_within_systems_decides_what_a_score_is_good_for(auc, code):
     scorer = single().scorers[0]
-    pooled = interval(0.9, 0.85, 0.95)  # says nothing: systems are put side by side
-    within = None if auc is None else interval(*auc)
+    pooled = between(0.85, 0.95)  # says nothing: systems are put side by side
+    within = None if auc is None else between(*auc[1:], estimate=auc[0])
     raw = dataclasses.replace(scorer.raw, auc=pooled, auc_within=within)
     assert answer_finding(dataclasses.replace(scorer, raw=raw)).use is code
 
@@ -92,11 +82,13 @@ def test_the_auc_within_systems_decides_what_a_score_is_good_for(auc, code):
     ],
 )
 def test_an_adjustment_must_not_cost_auc_within_systems(change, code):
-    assert changed(change=None if change is None else interval(*change)) is code
+    assert (
+        changed(change=None if change is None else between(*change[1:], estimate=change[0])) is code
+    )
 
 
 def test_an_adjustment_must_cut_the_spread():
-    same = interval(0.0, -0.01, 0.01)
+    same = between(-0.01, 0.01)
     for cut in (0.05, -0.5, None):
         assert changed(cut=cut, change=same) is AdjustmentCode.FAILS
     scorer = dataclasses.replace(single().scorers[0], adjusted=None)

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from parity_offsets import offset
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
-from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 
@@ -119,22 +117,9 @@ def literal(spec, dataset: Dataset, other: str, k: int) -> np.ndarray:
 
 
 def calibrated(lean: float) -> RescoredSpec:
-    gap = Interval(
-        estimate=-0.2,
-        lower=-0.3,
-        upper=-0.1,
-        confidence_level=0.95,
-        method=InferCode.GIVEN(),
-        n_labeled=9,
-    )
-    found = ParityCalibration(
-        encoder=Vectors(lean).fingerprint,
-        baseline="human",
-        sources=(LLM, SECOND),
-        gaps=(gap, gap),
-        n_pairs=(300, 300),
-    )
-    return RescoredSpec(DenseSpec(Vectors(lean)), found)
+    encoder = Vectors(lean)
+    found = offset(-0.2, half=0.1, encoder=encoder.fingerprint, sources=(LLM, SECOND))
+    return RescoredSpec(DenseSpec(encoder), found)
 
 
 class ByLength:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from parity_offsets import offset
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import (
     judged_pairs,
     measure_debias,
@@ -23,7 +23,6 @@ from rag_sourcebias.debias.data import (
     QualityChange,
 )
 from rag_sourcebias.debias.legacy_report import DebiasReport
-from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.infer.equivalence import (
     delta_change_interval,
@@ -187,27 +186,9 @@ def test_p_values_are_adjusted_over_the_whole_report() -> None:
     assert [d.other for d in only.datasets] == [SECOND]
 
 
-def calibration(by: float) -> ParityCalibration:
-    gap = Interval(
-        estimate=by,
-        lower=by,
-        upper=by,
-        confidence_level=0.95,
-        method=InferCode.GIVEN(),
-        n_labeled=300,
-    )
-    return ParityCalibration(
-        encoder="e",
-        baseline="human",
-        sources=(LLM,),
-        gaps=(gap,),
-        n_pairs=(300,),
-    )
-
-
 def test_what_a_calibration_cannot_change_passes_without_a_test() -> None:
     again = Spec("named otherwise", bonus=0.8)
-    after = RescoredSpec(again, calibration(-0.7), name="calibrated")
+    after = RescoredSpec(again, offset(-0.7), name="calibrated")
     found = measure_debias(BEFORE, [after], [make()], config=CONFIG)
     outcome = found.datasets[0].outcome("calibrated")
     for quality in ("human-only", "llm-only"):
@@ -223,13 +204,13 @@ def test_what_a_calibration_cannot_change_passes_without_a_test() -> None:
     # Behind another first stage it can change everything; so can any other rescorer.
     searched = make(5).corpus, ("human", LLM)
     assert unchanged_qualities(BEFORE, after, *searched) == ("human-only", "llm-only")
-    assert unchanged_qualities(BEFORE, RescoredSpec(AFTER, calibration(-0.7)), *searched) == ()
+    assert unchanged_qualities(BEFORE, RescoredSpec(AFTER, offset(-0.7)), *searched) == ()
     assert unchanged_qualities(BEFORE, AFTER, *searched) == ()
 
 
 def test_a_calibration_says_which_source_it_does_not_know_and_which_gap_may_be_none() -> None:
     def warned(gap: tuple[float, float], *, sources=(LLM,), data=None) -> str:
-        found = calibration(-0.7)
+        found = offset(-0.7)
         ends = replace(found.gaps[0], estimate=sum(gap) / 2, lower=gap[0], upper=gap[1])
         after = RescoredSpec(
             BEFORE, replace(found, sources=sources, gaps=(ends,)), name="calibrated"

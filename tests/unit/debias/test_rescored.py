@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parity_offsets import offset
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, rescore_run
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import DenseSpec
 
@@ -63,24 +61,6 @@ class Plain:
         if self.answer is not None:
             return self.answer
         return None if query == "question 1" else [float(i) for i in range(len(doc_ids))]
-
-
-def offset(by: float, encoder: str = "e1") -> ParityCalibration:
-    gap = Interval(
-        estimate=by,
-        lower=by,
-        upper=by,
-        confidence_level=0.95,
-        method=InferCode.GIVEN(),
-        n_labeled=300,
-    )
-    return ParityCalibration(
-        encoder=encoder,
-        baseline="human",
-        sources=(LLM,),
-        gaps=(gap,),
-        n_pairs=(300,),
-    )
 
 
 def ids(run: Run, query: int = 0) -> list[str]:
@@ -169,12 +149,12 @@ class Encoder:
 def test_a_calibration_of_another_encoder_is_refused() -> None:
     with pytest.raises(DataError, match=r"fitted on scores of 'e1', but 'e' scores with 'e2'"):
         RescoredSpec(DenseSpec(Encoder()), offset(0.1))
-    assert RescoredSpec(DenseSpec(Encoder()), offset(0.1, "e2")).name == "e+parity"
+    assert RescoredSpec(DenseSpec(Encoder()), offset(0.1, encoder="e2")).name == "e+parity"
     # What counts behind a reranker are the reranker's scores.
     reranked = RerankedSpec(Fixed(), Encoder())
     with pytest.raises(DataError, match="scores with 'e2'"):
         RescoredSpec(reranked, offset(0.1))
-    assert RescoredSpec(reranked, offset(0.1, "e2")).build(CORPUS).retrieve(QUERIES, 2)
+    assert RescoredSpec(reranked, offset(0.1, encoder="e2")).build(CORPUS).retrieve(QUERIES, 2)
 
 
 def test_settings_say_what_was_fitted() -> None:

@@ -6,23 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from intervals import between
 from scipy import optimize, stats
 
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import SkewCode, queries_for_verdict, queries_to_tell, skew_code
-
-
-def interval(lower, upper, *, n=80, level=0.95):
-    return Interval(
-        estimate=(lower + upper) / 2,
-        lower=lower,
-        upper=upper,
-        confidence_level=level,
-        method=InferCode.GIVEN(),
-        n_labeled=n,
-        assumptions=(),
-    )
 
 
 @pytest.mark.parametrize(
@@ -41,17 +28,17 @@ def interval(lower, upper, *, n=80, level=0.95):
     ],
 )
 def test_precedence(ends, p, code):
-    assert skew_code(interval(*ends), p, margin=5.0) is code
+    assert skew_code(between(*ends), p, margin=5.0) is code
 
 
 def test_without_interval_or_test_there_is_no_verdict():
     assert skew_code(None, 0.001, margin=5.0) is SkewCode.REFUSED
-    assert skew_code(interval(20, 60), None, margin=5.0) is SkewCode.REFUSED
+    assert skew_code(between(20, 60), None, margin=5.0) is SkewCode.REFUSED
 
 
 def test_a_margin_of_zero_never_says_alike_of_an_interval_with_width():
-    assert skew_code(interval(-1e-9, 1e-9), 1.0, margin=0.0) is SkewCode.CANNOT_TELL
-    assert skew_code(interval(0, 0), 1.0, margin=0.0) is SkewCode.ALIKE
+    assert skew_code(between(-1e-9, 1e-9), 1.0, margin=0.0) is SkewCode.CANNOT_TELL
+    assert skew_code(between(0, 0), 1.0, margin=0.0) is SkewCode.ALIKE
 
 
 def assurance(found, size, margin):
@@ -75,7 +62,7 @@ def assurance(found, size, margin):
 
 @pytest.mark.parametrize("ends", [(-2, 6), (-7, 1), (-9, 3), (-20, 40)])
 def test_queries_needed_are_the_first_number_that_reaches_a_verdict_in_four_of_five(ends):
-    found = interval(*ends)
+    found = between(*ends)
     needed = queries_for_verdict(found, margin=5.0)
     assert assurance(found, needed, 5.0) >= 0.8 - 1e-3
     assert assurance(found, 0.99 * needed, 5.0) < 0.8
@@ -84,15 +71,15 @@ def test_queries_needed_are_the_first_number_that_reaches_a_verdict_in_four_of_f
 class TestQueriesNeeded:
     def test_scales_with_the_queries_of_the_pilot(self):
         """Ends at 10 times the queries are bought with 10 times as many, up to t(n − 1)."""
-        few = queries_for_verdict(interval(-20, 40, n=200), margin=5.0)
-        many = queries_for_verdict(interval(-20, 40, n=2000), margin=5.0)
+        few = queries_for_verdict(between(-20, 40, n=200), margin=5.0)
+        many = queries_for_verdict(between(-20, 40, n=2000), margin=5.0)
         assert many == pytest.approx(10 * few, rel=0.03)
 
     def test_a_point_or_an_endless_search_has_no_number(self):
-        assert queries_for_verdict(interval(7, 7), margin=5.0) is None
-        wide = interval(-200, 200, n=10**7)
+        assert queries_for_verdict(between(7, 7), margin=5.0) is None
+        wide = between(-200, 200, n=10**7)
         assert queries_for_verdict(wide, margin=0.0) is None
-        assert math.isfinite(queries_for_verdict(interval(-200, 200, n=6), margin=5.0))
+        assert math.isfinite(queries_for_verdict(between(-200, 200, n=6), margin=5.0))
 
 
 def never(found, queries, contrast):

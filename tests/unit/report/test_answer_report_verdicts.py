@@ -9,8 +9,6 @@ from stored_reports import stored
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.answers.measure import answer_finding
 from rag_sourcebias.answers.page import document, headline
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report.document import Listing
 
 ALIKE = (20, 20, 20, 20)
@@ -37,17 +35,6 @@ def changed(report, **changes):
 def codes(report):
     found = report.scorers[0].finding or answer_finding(report.scorers[0])
     return found.style, found.adjustment
-
-
-def interval(estimate, lower, upper):
-    return Interval(
-        estimate=estimate,
-        lower=lower,
-        upper=upper,
-        confidence_level=0.95,
-        method=InferCode.GIVEN(),
-        n_labeled=100,
-    )
 
 
 @pytest.mark.parametrize("code", list(AnswerStyle))

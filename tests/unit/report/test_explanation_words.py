@@ -3,19 +3,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from intervals import around
 from stored_reports import stored
 
-from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.report import document, headline
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report.document import Listing
-
-
-def ends(estimate: float, half: float) -> Interval:
-    return Interval(
-        estimate=estimate, lower=estimate - half, upper=estimate + half, confidence_level=0.95,
-        method=InferCode.GIVEN(), n_labeled=100,
-    )  # fmt: skip
 
 
 def blocks(report, kind):
@@ -49,7 +41,7 @@ def told(part, **changes):
 
 
 def test_a_clear_difference_of_spectra():
-    found, head = told("spectrum", head=ends(3, 1), tail=ends(-4, 1))
+    found, head = told("spectrum", head=around(3, 1), tail=around(-4, 1))
     shown, text = found["spectrum"]
     assert shown
     assert "have singular values 3.0% larger at the head and 4.0% smaller in the tail" in head
@@ -60,10 +52,10 @@ def test_a_clear_difference_of_spectra():
 
 def test_a_tail_that_resamples_cannot_hold_is_not_judged():
     found = stored("explain-clear").sources[0].spectrum
-    few = dataclasses.replace(found, n=40, head=ends(3, 1), tail=None)
+    few = dataclasses.replace(found, n=40, head=around(3, 1), tail=None)
     assert (found.n_supported, few.n_supported) == (32, 24)
     for spread, established in ((1, True), (4, False)):
-        findings, head = told("spectrum", n=40, head=ends(3, spread), tail=None)
+        findings, head = told("spectrum", n=40, head=around(3, spread), tail=None)
         shown, text = findings["spectrum"]
         assert shown is established
         assert ("have singular values 3.0% larger at the head" in head) is established
@@ -89,12 +81,12 @@ def test_no_page_calls_perplexity_a_cause():
 
 def test_perplexity_at_equal_length():
     gap, topic = stored("explain-clear").sources[0].perplexity[0].gap, "perplexity under smollm2"
-    same = dataclasses.replace(gap, gap_equal_length=ends(-0.02, 0.05))
+    same = dataclasses.replace(gap, gap_equal_length=around(-0.02, 0.05))
     text = told("perplexity", gap=same)[0][topic][1]
     assert "at equal length −0.02 [−0.07, 0.03]" in text
-    higher = dataclasses.replace(gap, gap_equal_length=None, gap=ends(0.2, 0.1))
+    higher = dataclasses.replace(gap, gap_equal_length=None, gap=around(0.2, 0.1))
     found, head = told("perplexity", gap=higher)
     assert "are less predictable to smollm2 (+0.20 nats per token)" in head
     assert "equal length" not in found[topic][1]
-    still_open = dataclasses.replace(gap, gap=ends(0.2, 0.3))
+    still_open = dataclasses.replace(gap, gap=around(0.2, 0.3))
     assert not told("perplexity", gap=still_open)[0][topic][0]

@@ -8,9 +8,9 @@ from debias_reports import (
     debias_dataset,
     debias_report,
 )
+from intervals import around
 from stored_reports import stored
 
-from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, QualityChange, SkewChange
 from rag_sourcebias.debias.report import document
@@ -24,33 +24,21 @@ from rag_sourcebias.debias.words import (
     verdicts,
 )
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report.document import Pictures
 
 NAME = "debiased"
 
 
-def about(estimate, half, n=300):
-    return Interval(
-        estimate=estimate,
-        lower=estimate - half,
-        upper=estimate + half,
-        confidence_level=0.95,
-        method=InferCode.DELTA(),
-        n_labeled=n,
-    )
-
-
 def skewed(before, after, half=3.5, *, p=0.001, config=None):
-    change, now = None, None if after is None else about(after, half)
+    change, now = None, None if after is None else around(after, half)
     worse = False
     if before is not None and now is not None:
-        change = about(after - before, 4)
+        change = around(after - before, 4)
         worse = change.excludes(0) and abs(after) - abs(before) > 4
     code, needed = skew_standing(now, config or DebiasConfig())
     return SkewChange(
         cutoff=5,
-        before=None if before is None else about(before, half),
+        before=None if before is None else around(before, half),
         after=now,
         code=code,
         n_needed=needed,
@@ -80,7 +68,7 @@ def quality(name, change, *, half=0.5, passed=True, needed=None):
         cutoff=10,
         before=0.5,
         after=0.5 * (1 + change / 100),
-        difference=about(change / 200, half / 200),
+        difference=around(change / 200, half / 200),
         p_value=0.2,
         test=test,
     )
@@ -127,7 +115,7 @@ def only(report):
         (-2, 1.4, 3.5, "alike", "alike within ±5 now."),
         (-12, 2.5, 2, "alike", "alike within ±5 now."),
         (-12, 1.6, 3.5, "cannot_tell", "cannot tell, about "),
-        (-12, 0, 5.1, "cannot_tell", "queries needed instead of 300."),
+        (-12, 0, 5.1, "cannot_tell", "queries needed instead of 100."),
         (-12, -6, 5, "favours_other", "still favours LLM text."),
         (-12, -20, 5, "made_worse", "made it worse."),
         (-2, -20, 5, "made_worse", "made it worse."),

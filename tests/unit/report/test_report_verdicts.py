@@ -6,11 +6,10 @@ import dataclasses
 from typing import Any
 
 import pytest
+from intervals import around
 from outputs import to_markdown
 from stored_reports import stored
 
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.source.audit import verdicts_of
 from rag_sourcebias.source.findings import (
@@ -26,19 +25,6 @@ from rag_sourcebias.source.findings import (
 )
 from rag_sourcebias.source.page import SkewReport
 
-N = 160
-
-
-def make_interval(estimate: float, half: float) -> Interval:
-    return Interval(
-        estimate=estimate,
-        lower=estimate - half,
-        upper=estimate + half,
-        confidence_level=0.95,
-        method=InferCode.DELTA(),
-        n_labeled=N,
-    )
-
 
 def make_cell(measure: str = "NDCG@5", **changes: Any) -> SkewCell:
     """Return a cell that favours the other source but for the correction.
@@ -52,7 +38,7 @@ def make_cell(measure: str = "NDCG@5", **changes: Any) -> SkewCell:
         "mean_baseline": 0.275,
         "mean_other": 0.456,
         "relative_delta": -49.6,
-        "interval": make_interval(-49.6, 47),
+        "interval": around(-49.6, 47),
         "refusal": None,
         "p_value": 0.04,
         "p_adjusted": 0.31,
@@ -127,7 +113,7 @@ def test_raw_significance_is_no_verdict():
 
 
 def test_inside_the_margin_is_alike():
-    cell = make_cell(relative_delta=1.0, interval=make_interval(1.0, 3.5), p_adjusted=1.0)
+    cell = make_cell(relative_delta=1.0, interval=around(1.0, 3.5), p_adjusted=1.0)
     report = report_of(cell)
     assert text(report) == (
         "Treats human and LLM text alike, within ±5.0 points: centred Relative Δ of NDCG@5 +1.0 "

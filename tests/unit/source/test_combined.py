@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from intervals import around
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.retrieval.search import BM25Spec
@@ -16,24 +16,13 @@ from rag_sourcebias.source.combined import combine_reports, random_effects
 from rag_sourcebias.source.findings import AuditConfig
 
 
-def interval(estimate: float, error: float) -> Interval:
-    return Interval(
-        estimate=estimate,
-        lower=estimate - 1.96 * error,
-        upper=estimate + 1.96 * error,
-        confidence_level=0.95,
-        method=InferCode.GIVEN(),
-        n_labeled=50,
-    )
-
-
 def test_random_effects_cover_the_mean_of_studies_that_differ():
     rng, runs = np.random.default_rng(0), 400
     covered = fixed = 0
     for _ in range(runs):
         errors = rng.uniform(2, 8, 5)
         values = rng.normal(0, 15, 5) + errors * rng.normal(size=5)
-        studies = [interval(v, e) for v, e in zip(values, errors, strict=True)]
+        studies = [around(v, 1.96 * e) for v, e in zip(values, errors, strict=True)]
         covered += not random_effects(studies).excludes(0)
         weights = errors**-2.0
         fixed += abs(weights @ values / weights.sum()) < 1.96 * weights.sum() ** -0.5
@@ -43,7 +32,7 @@ def test_random_effects_cover_the_mean_of_studies_that_differ():
 
 def test_fewer_than_three_data_sets_are_refused():
     with pytest.raises(InsufficientDataError, match="2 data sets are too few"):
-        random_effects([interval(1, 1), interval(2, 1)])
+        random_effects([around(1, 1.96), around(2, 1.96)])
 
 
 def rankings(n_models: int, n: int, seed: int) -> tuple[Run, Qrels, TagTable]:

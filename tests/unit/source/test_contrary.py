@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from intervals import between
 
 from rag_sourcebias import audit
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.source.findings import (
     ExposureShare,
     SettingSkew,
@@ -29,35 +28,24 @@ def report() -> SkewResults:
     return audit(rows, {"qrels": rows, "tags": tags}, cutoffs=(1,), browsing=("top-1", "top-2"))
 
 
-def interval(lower: float, upper: float) -> Interval:
-    return Interval(
-        estimate=(lower + upper) / 2,
-        lower=lower,
-        upper=upper,
-        confidence_level=0.95,
-        method=InferCode.WEIGHTED_QUERIES(),
-        n_labeled=40,
-    )
-
-
 def with_parts(report: SkewResults, **parts: object) -> SkewResults:
     return replace(report, systems=(replace(report.systems[0], **parts),))
 
 
 def setting(lower: float, upper: float) -> dict[str, object]:
-    found = interval(lower, upper)
+    found = between(lower, upper)
     strip = SettingSkew(other="llm", setting="k1=9, b=0", value=found.estimate, interval=found)
     return {"strip": (strip,)}
 
 
 def shown(lower: float, upper: float, browsing: str = "top-2") -> dict[str, object]:
-    found = interval(lower, upper)
+    found = between(lower, upper)
     share = 0.5 + found.estimate
     share_of = ExposureShare(
         source="llm", browsing=browsing, share=share, corpus_share=0.5, difference=found
     )
     less = ExposureShare(
-        source="llm", browsing="top-1", share=0.4, corpus_share=0.5, difference=interval(-0.2, -0.1)
+        source="llm", browsing="top-1", share=0.4, corpus_share=0.5, difference=between(-0.2, -0.1)
     )
     return {"exposure": (less, share_of)}
 
