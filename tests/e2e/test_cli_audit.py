@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import INTERRUPTIBLE, inside, run, succeed
+from ranked_pairs import FILES, write_ranked_pairs
 
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.intake.samples import load_sample
@@ -22,29 +23,12 @@ from rag_sourcebias.pairs.writing import write_beir
 @pytest.fixture
 def trec(tmp_path: Path) -> Path:
     """Write 40 queries whose human document ranks first on 30 of them."""
-    runs, qrels, tags = [], [], ["doc_id\tsource\tpair_id"]
-    for i in range(40):
-        order = ("h", "l") if i < 30 else ("l", "h")
-        for rank, kind in enumerate(order, start=1):
-            runs.append(f"q{i} Q0 {kind}{i} {rank} {10 - rank} demo")
-        for kind, source in (("h", "human"), ("l", "llm:tésté")):
-            qrels.append(f"q{i} 0 {kind}{i} 1")
-            tags.append(f"{kind}{i}\t{source}\tp{i}")
-    (tmp_path / "demo.run").write_text("\n".join(runs), encoding="utf-8")
-    (tmp_path / "qrels.txt").write_text("\n".join(qrels), encoding="utf-8")
-    (tmp_path / "tags.tsv").write_text("\n".join(tags), encoding="utf-8")
+    write_ranked_pairs(tmp_path, ["hl"] * 30 + ["lh"] * 10, source="llm:tésté")
     return tmp_path
 
 
-def trec_args() -> tuple[str, ...]:
-    return (
-        *("audit", "source", "--run", "demo.run", "--qrels", "qrels.txt", "--tags", "tags.tsv"),
-        *("--report", "out"),
-    )
-
-
 def test_finished_runs_give_the_three_reports(trec: Path) -> None:
-    done = run(*trec_args(), cwd=trec)
+    done = run("audit", "source", *FILES, "--report", "out", cwd=trec)
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in (trec / "out").iterdir()) == [
         "report.html",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from answer_tables import HEAD, WORDS, answer_rows
 from command_line import refused, run, succeed, write_csv
 
 from rag_sourcebias.intake.answers import read_answer_texts
@@ -16,30 +17,14 @@ pytestmark = pytest.mark.frameworks
 
 GUIDE = Path(__file__).parents[2] / "docs" / "answers.md"
 
-HEAD = ("question_id", "system", "answer", "reference", "correct", "sim", "noise")
-WORDS = {"kurz": 2, "mid": 12, "lang": 40}
 AUDIT = ("audit", "answers", "answers.csv", "--resamples", "200", "--no-text-statistics")
 SCORED = (*AUDIT, "--judge", "sim")
 
 
-def rows(n: int, seed: int) -> list[list[object]]:
-    """Answers that are mostly right; ``sim`` falls with length, and a little when wrong."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for i in range(n):
-        for system, words in WORDS.items():
-            correct = rng.random() < 0.8
-            answer = " ".join(["Straße"] + ["wort"] * (words - 1 + int(rng.integers(3))))
-            score = 0.9 - 0.12 * np.log(words) + 0.1 * correct + 0.05 * rng.normal()
-            cells = [f"q{i}", system, answer, "Straße", "yes" if correct else "no"]
-            found.append([*cells, f"{score:.4f}", f"{rng.normal():.4f}"])
-    return found
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_csv(tmp_path / "answers.csv", HEAD, rows(60, 1))
-    write_csv(tmp_path / "other.csv", HEAD, rows(60, 2))
+    write_csv(tmp_path / "answers.csv", HEAD, answer_rows(60, np.random.default_rng(1)))
+    write_csv(tmp_path / "other.csv", HEAD, answer_rows(60, np.random.default_rng(2)))
     return tmp_path
 
 
@@ -50,20 +35,20 @@ def report_of(folder: Path) -> dict:
 
 def test_a_score_that_rewards_short_answers(folder: Path) -> None:
     shown = succeed(*SCORED, "--judge", "noise", "--report", "out", cwd=folder)
-    assert "kurz" in shown
+    assert "short" in shown
     assert "sim" in shown
     found = report_of(folder / "out")
     assert found["kind"] == "answers"
     assert found["name"] == "answers.csv"
     sim, noise = found["scorers"]
     means = dict(zip(WORDS, sim["raw"]["spread"]["means"], strict=True))
-    assert means["kurz"] > means["mid"] > means["lang"]
+    assert means["short"] > means["middle"] > means["long"]
     assert sim["raw"]["unfairness"]["lower"] > 0.05
     assert sim["spread_cut"] > 0.5
     assert sim["adjusted"]["auc"]["estimate"] > sim["raw"]["auc"]["estimate"]
     assert noise["raw"]["auc"]["lower"] < 0.5 < noise["raw"]["auc"]["upper"]
     for name in ("report.html", "report.md"):
-        assert "kurz" in (folder / "out" / name).read_text(encoding="utf-8")
+        assert "short" in (folder / "out" / name).read_text(encoding="utf-8")
     again = succeed("start", "out/report.json", "--report", "again", cwd=folder)
     assert again == shown
     assert report_of(folder / "again") == found
@@ -88,7 +73,9 @@ def test_options_reach_the_audit(folder: Path) -> None:
 def test_one_file_per_system(folder: Path) -> None:
     head = ("user_input", "response", "reference", "correct", "sim")
     for system in WORDS:
-        mine = [[r[0], *r[2:6]] for r in rows(60, 1) if r[1] == system]
+        mine = [
+            [r[0], *r[2:6]] for r in answer_rows(60, np.random.default_rng(1)) if r[1] == system
+        ]
         write_csv(folder / f"{system}.csv", head, mine)
     files = [f"{system}.csv" for system in WORDS]
     options = ("--judge", "sim", "--resamples", "200", "--no-text-statistics")
@@ -98,22 +85,22 @@ def test_one_file_per_system(folder: Path) -> None:
     assert one
     both = [report_of(folder / name)["scorers"][0]["raw"]["spread"] for name in ("out", "one")]
     assert both[0]["means"] == pytest.approx(both[1]["means"])
-    told = refused("audit", "answers", "mid.csv", "answers.csv", "answers.csv", cwd=folder)
+    told = refused("audit", "answers", "middle.csv", "answers.csv", "answers.csv", cwd=folder)
     assert "--encoder" in told
     twice = refused("audit", "answers", "answers.csv", "answers.csv", *options, cwd=folder)
-    assert "'kurz'" in twice
+    assert "'short'" in twice
     assert "occurs twice" in twice
 
 
 def test_empty_answers_and_missing_scores_are_counted(folder: Path) -> None:
-    some = rows(60, 1)
+    some = answer_rows(60, np.random.default_rng(1))
     some[0][2], some[1][5], some[2][4] = "", "", ""
     write_csv(folder / "answers.csv", HEAD, some)
     succeed(*SCORED, "--report", "out", cwd=folder)
     found = report_of(folder / "out")
-    kurz, mid, lang = found["systems"]
-    assert (kurz["n_empty"], mid["n_empty"], lang["n_empty"]) == (1, 0, 0)
-    assert lang["n_correct"] + lang["n_wrong"] == 59
+    short, middle, long = found["systems"]
+    assert (short["n_empty"], middle["n_empty"], long["n_empty"]) == (1, 0, 0)
+    assert long["n_correct"] + long["n_wrong"] == 59
     assert found["scorers"][0]["scores"][1] is None
 
 
@@ -128,10 +115,10 @@ def test_empty_answers_and_missing_scores_are_counted(folder: Path) -> None:
 def test_bad_input_is_named_with_a_remedy(
     folder: Path, options: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    data = rows(30, 1)
+    data = answer_rows(30, np.random.default_rng(1))
     (folder / "empty.csv").write_text("\n", encoding="utf-8")
     write_csv(folder / "infinite.csv", HEAD, [[*data[0][:5], "inf", "0"], *data[1:]])
-    write_csv(folder / "alone.csv", HEAD, [row for row in data if row[1] == "mid"])
+    write_csv(folder / "alone.csv", HEAD, [row for row in data if row[1] == "middle"])
     write_csv(folder / "wrong.csv", HEAD, [[*row[:4], "no", *row[5:]] for row in data])
     write_csv(folder / "unjudged.csv", HEAD, [[*row[:4], "", *row[5:]] for row in data])
     told = refused("audit", "answers", *options, "--cache", "cache", cwd=folder)
@@ -151,7 +138,7 @@ def test_the_table_in_the_docs_is_read(tmp_path: Path) -> None:
 
 
 def test_an_encoder_scores_answers(folder: Path) -> None:
-    write_csv(folder / "answers.csv", HEAD, rows(30, 1))
+    write_csv(folder / "answers.csv", HEAD, answer_rows(30, np.random.default_rng(1)))
     options = ("--encoder", "all-MiniLM-L6-v2,max_length=32", "--cache", "cache")
     succeed(*AUDIT, *options, "--report", "out", cwd=folder)
     (scorer,) = report_of(folder / "out")["scorers"]

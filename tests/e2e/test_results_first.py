@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from command_line import COMMAND, ENVIRONMENT, inside, refused, write_csv
 from paired_texts import paired_dataset
+from ranked_pairs import FILES, write_ranked_pairs
 
 import rag_sourcebias
 from rag_sourcebias.cli import main
@@ -29,14 +30,7 @@ N = 24
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
-    runs, qrels, tags = [], [], ["doc_id\tsource\tpair_id"]
-    for i in range(N):
-        for rank, kind in enumerate("hl" if i % 3 else "lh", start=1):
-            runs.append(f"q{i} Q0 {kind}{i} {rank} {10 - rank} demo")
-            qrels.append(f"q{i} 0 {kind}{i} 1")
-        tags += [f"h{i}\thuman\tp{i}", f"l{i}\tllm:x\tp{i}"]
-    for name, lines in (("demo.run", runs), ("qrels.txt", qrels), ("tags.tsv", tags)):
-        (root / name).write_text("\n".join(lines), encoding="utf-8")
+    write_ranked_pairs(root, ["hl" if i % 3 else "lh" for i in range(N)])
     records = [
         {"query_id": f"q{i}", "query": f"what about topic {i}?", "human": f"topic {i} in calm",
          "doc_styles": {"loud": f"wow topic {i}!"}}
@@ -58,7 +52,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-SOURCE = ("audit", "source", "--run", "demo.run", "--qrels", "qrels.txt", "--tags", "tags.tsv")
+SOURCE = ("audit", "source", *FILES)
 COMMANDS = {
     "audit source": (*SOURCE, "--report"),
     "audit source of several": (

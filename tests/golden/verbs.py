@@ -13,13 +13,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from command_line import inside, read_csv, write_csv
+from answer_tables import HEAD, answer_rows
+from command_line import inside, read_csv, write_csv, write_lines
 from paired_texts import paired_dataset
+from ranked_pairs import FILES, write_ranked_pairs
 from rendering import FOLDER as REPORTS
+from shifted_logs import write_log
 
-from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.pairs.writing import write_beir
 
 FOLDER = Path(__file__).parent / "verbs"
@@ -27,7 +27,7 @@ _POOL = ("--run", "a.run", "--labels", "judge.tsv")
 #: The commands of each file, in the order in which a user runs them.
 VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit-source": (
-        ("audit", "source", "--run", "demo.run", "--qrels", "demo.qrels", "--tags", "demo.tsv"),
+        ("audit", "source", *FILES),
         ("audit", "source", "nowhere"),
     ),
     "audit-answers": (
@@ -87,35 +87,9 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def _lines(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _source(folder: Path) -> None:
-    runs, qrels, tags = [], [], ["doc_id\tsource\tpair_id"]
-    for i in range(40):
-        order = ("h", "l") if i < 30 else ("l", "h")
-        for rank, kind in enumerate(order, start=1):
-            runs.append(f"q{i} Q0 {kind}{i} {rank} {10 - rank} demo")
-        for kind, source in (("h", "human"), ("l", "llm:x")):
-            qrels.append(f"q{i} 0 {kind}{i} 1")
-            tags.append(f"{kind}{i}\t{source}\tp{i}")
-    for name, found in (("demo.run", runs), ("demo.qrels", qrels), ("demo.tsv", tags)):
-        _lines(folder / name, found)
-
-
 def _tables(folder: Path) -> None:
     rng = np.random.default_rng(1)
-    rows = []
-    for i in range(60):
-        for system, words in (("short", 2), ("middle", 12), ("long", 40)):
-            correct = rng.random() < 0.8
-            answer = " ".join(["Rome"] + ["word"] * (words - 1 + int(rng.integers(3))))
-            score = 0.9 - 0.12 * np.log(words) + 0.1 * correct + 0.05 * rng.normal()
-            cells = [f"q{i}", system, answer, "Rome", "yes" if correct else "no"]
-            rows.append([*cells, f"{score:.4f}", f"{rng.normal():.4f}"])
-    head = ("question_id", "system", "answer", "reference", "correct", "sim", "noise")
-    write_csv(folder / "answers.csv", head, rows)
+    write_csv(folder / "answers.csv", HEAD, answer_rows(60, rng))
     truth = (rng.random(300) < 0.6).astype(int)
     items = [
         (f"i{k}", y if k < 60 else "", f"{0.6 * y + 0.3 * rng.random() - 0.05:.4f}")
@@ -145,19 +119,7 @@ def _pool(folder: Path) -> None:
         ("docs.jsonl", docs),
         ("queries.jsonl", queries),
     ):
-        _lines(folder / name, found)
-
-
-def _log(folder: Path) -> None:
-    rng = np.random.default_rng(0)
-    ranked = RankedList(query_id="", doc_ids=tuple(f"d{i}" for i in range(10)))
-    human, llm = DocTags(source="human"), DocTags(source="llm:x")
-    with EventLog(folder / "log.db") as log:
-        for i in range(1_000):
-            share = 0.5 if i < 800 else 0.8
-            tags = tuple(llm if rng.random() < share else human for _ in range(10))
-            event = RetrievalEvent(ranked=ranked, tags=tags, labels={"collection": "docs"})
-            log.record(event, at=1_800_000_000.0 + 1_800.0 * i)
+        write_lines(folder / name, found)
 
 
 def _fill(folder: Path) -> None:
@@ -178,10 +140,12 @@ def _fill(folder: Path) -> None:
 
 def prepared(folder: Path) -> Path:
     """Write the inputs of all commands."""
-    for write in (_source, _tables, _pool, _log):
-        write(folder)
+    write_ranked_pairs(folder, ["hl"] * 30 + ["lh"] * 10)
+    write_log(folder / "log.db", 1_000)
+    _tables(folder)
+    _pool(folder)
     write_beir(paired_dataset(n=30), folder / "pairs")
-    _lines(
+    write_lines(
         folder / "rules.yaml",
         ["rules:", "  - when: {id: {regex: '@human$'}}", "    set: {source: human}"],
     )

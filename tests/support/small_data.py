@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from command_line import write_csv
+from answer_tables import HEAD, answer_rows
+from command_line import write_csv, write_lines
 from paired_texts import human_text, paired_dataset, rewritten
 from static_model import static_model
 
@@ -37,20 +38,16 @@ def _run(rng: np.random.Generator, name: str, better: float) -> Iterator[str]:
             yield f"q{i} Q0 {kind}{i} {rank} {10 - rank} {name}"
 
 
-def _lines(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
 def _rankings(place: Path) -> None:
     rng = np.random.default_rng(0)
     for name, better in (("one", 0.9), ("two", 0.5)):
-        _lines(place / f"{name}.run", list(_run(rng, name, better)))
-    _lines(place / "even.run", [line for i in range(400) for line in _alike(i)])
+        write_lines(place / f"{name}.run", list(_run(rng, name, better)))
+    write_lines(place / "even.run", [line for i in range(400) for line in _alike(i)])
     qrels = [f"q{i} 0 {kind}{i} 1" for i in range(400) for kind in "hl"]
     tags = [f"{kind}{i}\t{source}\tp{i}" for i in range(400)
             for kind, source in (("h", "human"), ("l", "llm:x"))]  # fmt: skip
-    _lines(place / "qrels.txt", qrels)
-    _lines(place / "tags.tsv", ["doc_id\tsource\tpair_id", *tags])
+    write_lines(place / "qrels.txt", qrels)
+    write_lines(place / "tags.tsv", ["doc_id\tsource\tpair_id", *tags])
     runs: dict[str, list[str]] = {"a": [], "b": []}
     graded, labels = [], ["query_id\tdoc_id\tp0\tp1\tp2"]
     for q in range(30):
@@ -64,13 +61,13 @@ def _rankings(place: Path) -> None:
             if q < 12:
                 graded.append(f"q{q} 0 d{q}-{d} {grade}")
     for name, lines in runs.items():
-        _lines(place / f"{name}.run", lines)
-    _lines(place / "judge.tsv", labels)
-    _lines(place / "graded.txt", graded)
-    _lines(place / "texts.jsonl", [json.dumps({"_id": f"d{q}-{d}", "text": f"text {d} of {q}"})
+        write_lines(place / f"{name}.run", lines)
+    write_lines(place / "judge.tsv", labels)
+    write_lines(place / "graded.txt", graded)
+    write_lines(place / "texts.jsonl", [json.dumps({"_id": f"d{q}-{d}", "text": f"text {d} of {q}"})
                                    for q in range(30) for d in range(12)])  # fmt: skip
     asked = [json.dumps({"_id": f"q{q}", "text": f"query {q}"}) for q in range(30)]
-    _lines(place / "asked.jsonl", asked)
+    write_lines(place / "asked.jsonl", asked)
 
 
 def _alike(i: int) -> list[str]:
@@ -80,16 +77,8 @@ def _alike(i: int) -> list[str]:
 
 def _tables(place: Path) -> None:
     rng = np.random.default_rng(1)
-    answers = []
-    for i in range(60):
-        for system, words in (("short", 2), ("middle", 12), ("long", 40)):
-            correct = rng.random() < 0.8
-            answer = " ".join(["Rome"] + ["word"] * (words - 1 + int(rng.integers(3))))
-            score = 0.9 - 0.12 * np.log(words) + 0.1 * correct + 0.05 * rng.normal()
-            cells = [f"q{i}", system, answer, "Rome", "yes" if correct else "no"]
-            answers.append([*cells, f"{score:.4f}", f"{rng.random():.4f}"])
-    head = ["question_id", "system", "answer", "reference", "correct", "sim", "noise"]
-    write_csv(place / "answers.csv", head, answers)
+    answers = answer_rows(60, rng)
+    write_csv(place / "answers.csv", HEAD, answers)
     write_csv(place / "odd.csv", ["Q no.", "who", "said", "right", "ok", "$im", "x"], answers)
     items = []
     for k in range(300):
@@ -129,7 +118,7 @@ def _tables(place: Path) -> None:
          "doc_styles": {"loud": f"wow topic {i}!", "long": f"topic {i} and much more of it"}}
         for i in range(N)
     ]  # fmt: skip
-    _lines(place / "styles.jsonl", [json.dumps(record) for record in styled])
+    write_lines(place / "styles.jsonl", [json.dumps(record) for record in styled])
 
 
 def _folders(place: Path) -> None:
@@ -156,12 +145,12 @@ def _folders(place: Path) -> None:
             name = f"{source[0]}{i}"
             documents.append({"_id": name, "text": text, "metadata": {"source": source}})
             judged.append(f"q{i}\t{name}\t1")
-    _lines(plain / "corpus.jsonl", [json.dumps(row) for row in documents])
-    _lines(
+    write_lines(plain / "corpus.jsonl", [json.dumps(row) for row in documents])
+    write_lines(
         plain / "queries.jsonl",
         [json.dumps({"_id": f"q{i}", "text": f"number{i}"}) for i in range(N)],
     )
-    _lines(plain / "qrels" / "test.tsv", judged)
+    write_lines(plain / "qrels" / "test.tsv", judged)
 
 
 def _log(place: Path) -> None:

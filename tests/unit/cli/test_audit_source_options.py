@@ -6,23 +6,16 @@ import json
 
 import pytest
 from command_line import refused, succeed, write_csv
+from ranked_pairs import FILES, write_ranked_pairs
 
-ARGS = ("audit", "source", "--run", "demo.run", "--qrels", "qrels.txt", "--tags", "tags.tsv")
+ARGS = ("audit", "source", *FILES)
 N = 40
 
 
 @pytest.fixture
 def trec(tmp_path):
     """Write 40 queries whose human document ranks first on 30 of them; topics of four queries."""
-    runs, qrels, tags = [], [], ["doc_id\tsource\tpair_id"]
-    for i in range(N):
-        for rank, kind in enumerate("hl" if i < 30 else "lh", start=1):
-            runs.append(f"q{i} Q0 {kind}{i} {rank} {10 - rank} demo")
-        for kind, source in (("h", "human"), ("l", "llm:x")):
-            qrels.append(f"q{i} 0 {kind}{i} 1")
-            tags.append(f"{kind}{i}\t{source}\tp{i}")
-    for name, lines in (("demo.run", runs), ("qrels.txt", qrels), ("tags.tsv", tags)):
-        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    write_ranked_pairs(tmp_path, ["hl"] * 30 + ["lh"] * 10)
     clusters(tmp_path, [(f"q{i}", f"topic {i % 10}") for i in range(N)])
     return tmp_path
 
