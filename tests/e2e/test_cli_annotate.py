@@ -57,6 +57,7 @@ def test_sheets_are_blind_and_the_key_stands_apart(tmp_path: Path) -> None:
         succeed(*again, "--seed", seed, "-o", f"s{seed}", cwd=tmp_path)
         drawn = json.loads((tmp_path / f"s{seed}.key.json").read_text())["units"]
         assert ([unit["unit_id"] for unit in drawn] == units) is same
+    succeed(*again, "-o", "s7", "--overwrite", cwd=tmp_path)
 
 
 def test_the_figures_of_table_3_come_back(tmp_path: Path) -> None:
@@ -142,34 +143,3 @@ def test_only_relevant_pairs_with_their_query_and_without_queries_all_pairs(
         assert next(csv.reader(file))[:3] == ["row_id", "text_a", "text_b"]
     wanted = refused(*bare[:-1], "s4", "--task", "relevance", cwd=tmp_path)
     assert "has no query; question 'relevance' needs one" in wanted
-
-
-def test_errors_name_file_and_row(tmp_path: Path) -> None:
-    sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--task", "quality")
-    assert "exists and may hold answers" in refused(
-        "annotate", "--sample", "-o", "sheets", "--annotators", "1", cwd=tmp_path
-    )
-    path = tmp_path / "sheets" / "annotator-1.csv"
-    good = read_csv(path)
-    column = next(name for name in good[0] if name.startswith("quality"))
-
-    def told(**changes: str) -> str:
-        rows = [dict(row) for row in good]
-        rows[2] |= {column if k == "quality" else k: v for k, v in changes.items()}
-        write_csv(path, list(rows[0]), [list(row.values()) for row in rows])
-        return refused("annotate", "sheets", cwd=tmp_path)
-
-    row_id = good[2]["row_id"]
-    bad = told(quality="C")
-    assert f"row '{row_id}': quality 'C' is not an answer; 'A', 'B', 'equal'" in bad
-    assert re.search(r"sheets/annotator-1\.csv:\d+:", bad)
-    assert "row_id 'nonsense' is not in the key" in told(row_id="nonsense")
-    assert "its texts are not those that were sent" in told(text_a="edited")
-    (tmp_path / "other.json").write_text("{}")
-    assert "is not the key of annotation sheets" in refused(
-        "annotate", "sheets", "--key", "other.json", cwd=tmp_path
-    )
-    (tmp_path / "empty").mkdir()
-    assert "holds no filled sheet" in refused("annotate", "empty", cwd=tmp_path)
-    replaced = sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--overwrite")
-    assert "5 of 160 pairs" in replaced

@@ -59,13 +59,6 @@ def test_the_bundled_sample_runs_with_bm25(tmp_path: Path) -> None:
     assert "CC BY 4.0" in html
 
 
-def test_help_teaches(tmp_path: Path) -> None:
-    told = succeed("audit", "source", "--help", cwd=tmp_path)
-    for word in ("--retriever", "--baseline-source", "corpus/<source>.jsonl", "example"):
-        assert word in told
-    assert "crowdrag-rewrites" in run("start", cwd=tmp_path).stdout
-
-
 def write_pairs(folder: Path, n: int) -> None:
     """Write the first pairs of the bundled sample, with the queries they answer."""
     sample = load_sample()

@@ -79,6 +79,7 @@ def test_given_vectors(folder: Path, in_memory: dict[str, Any]) -> None:
     assert [c["relative_delta"] for c in system["cells"]] == [
         c["relative_delta"] for c in expected["cells"]
     ]
+    assert system["sole_corpus"] == expected["sole_corpus"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, run, succeed
+from command_line import refused, succeed
 
 pytestmark = pytest.mark.frameworks
 
@@ -111,17 +111,6 @@ def test_a_path_that_does_not_do_is_named(
 ) -> None:
     given = ("audit", "style", "styles.jsonl", *options)
     assert words in refused(*given, "--cache", "cache", *SHORT, cwd=folder)
-
-
-def test_the_same_system_twice_is_refused(folder: Path) -> None:
-    assert "different names" in refused(*AUDIT, *SHORT, "--retriever", "bm25", cwd=folder)
-
-
-def test_help_teaches(tmp_path: Path) -> None:
-    shown = run("audit", "style", "--help", cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    for word in ("--encoder", "--no-bm25", "doc_styles", "example", "--sample"):
-        assert word in shown.stdout
 
 
 def test_the_record_in_the_docs_is_read(tmp_path: Path) -> None:

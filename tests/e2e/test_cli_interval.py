@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import read_csv, refused, run, succeed, write_csv
+from command_line import read_csv, refused, succeed, write_csv
 
 N, LABELED = 400, 60
 HEADER = ("id", "human", "judge")
@@ -59,24 +59,6 @@ def test_the_sample_gives_intervals_that_hold_what_all_labels_say(tmp_path: Path
         assert interval["n_labeled"] == 60
         assert interval["n_unlabeled"] == 240
     assert len(report["comparisons"]) == 10
-
-
-def test_one_command_from_a_csv_to_a_line_and_pages(tmp_path: Path) -> None:
-    table(tmp_path)
-    done = run("interval", "items.csv", "--report", "out", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("• score: 0.")]
-    assert len(lines) == 1
-    for words in ("95%", "60 labelled + 340 judged", "judge alone"):
-        assert words in lines[0]
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "report.html",
-        "report.json",
-        "report.md",
-    ]
-
-    again = succeed("start", "out/report.json", cwd=tmp_path)
-    assert lines[0] in again
 
 
 def test_method_target_level_and_bounds_are_passed_on(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import refused, succeed
+from command_line import succeed
 
 pytest.importorskip("sacrebleu")
 pytest.importorskip("nltk")
@@ -38,9 +38,3 @@ def test_the_bundled_sample_is_described(tmp_path: Path) -> None:
     assert {name for group, name in statistics if group == "human"} == {"words"}
     assert all(s["n"] == 160 for s in statistics.values())
     assert 'id="texts"' in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-
-
-def test_finished_runs_have_no_texts(tmp_path: Path) -> None:
-    runs = ("--run", "a.run", "--qrels", "q.txt", "--tags", "t.tsv")
-    said = refused("audit", "source", *runs, "--text-statistics", cwd=tmp_path)
-    assert "--text-statistics needs texts, and finished runs hold none" in said

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
-from rag_sourcebias.explain.command import CachedConditional, CachedPerplexity, perplexity_models
+from rag_sourcebias.explain.command import CachedConditional, CachedPerplexity
 from rag_sourcebias.retrieval.cache import VectorCache
 
 
@@ -84,14 +83,3 @@ def test_conditional_values_are_kept_apart(cache):
     other = model.conditional(["ab"], [" c"])
     assert len(model.inner.read) == 4
     assert other.values.shape == alone.values.shape == (1,)
-
-
-@pytest.mark.parametrize("text", ["smollm2", "gpt:x", "masked:", ":x", ""])
-def test_names_of_another_form_are_refused(text, tmp_path):
-    with pytest.raises(DataError, match=r"write causal:smollm2, causal:<path> or masked:<path>"):
-        perplexity_models([text], cache=tmp_path)
-
-
-def test_a_model_named_twice_is_refused(tmp_path):
-    with pytest.raises(DataError, match="names the same model twice: causal:a, causal:a"):
-        perplexity_models(["causal:a", " causal:a"], cache=tmp_path)

@@ -153,26 +153,6 @@ def test_the_same_answer_twice_is_one_but_two_answers_conflict(written):
         read_annotations(both, key=files.key)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("row_id", "zzz", r"ann\.csv:2: row_id 'zzz' is not in the key \(\d+ ids like '"),
-        ("relevance", "C", r"ann\.csv:2: row '\w+': relevance 'C' is not an answer; 'A', 'B', 'eq"),
-        ("text_a", "tidied up", r"ann\.csv:2: row '\w+': its texts are not those that were sent"),
-        ("query", "", r"ann\.csv:2: row '\w+': its texts are not those that were sent"),
-    ],
-)
-def test_csv_errors_name_file_and_line(written, column, value, message):
-    plan, files, folder = written
-    fill_csv(plan, folder / "ann.csv")
-    rows = read_csv(folder / "ann.csv")
-    name = next(c for c in rows[0] if c.startswith(column))
-    rows[0][name] = value
-    save_csv(folder / "ann.csv", rows)
-    with pytest.raises(DataError, match=message):
-        read_annotations(folder / "ann.csv", key=files.key)
-
-
 def test_a_lost_column_is_named(written):
     _, files, folder = written
     rows = read_csv(folder / "ann.csv")

@@ -168,12 +168,9 @@ def test_texts_cannot_break_out_of_the_page():
         ),
         (PAIRS, {"task": ()}, "task is empty"),
         (PAIRS, {"task": ("quality", "quality")}, "names a question twice: quality, quality"),
-        (PAIRS, {"n": 22}, "n 22 is not in 1 … 21"),
         (PAIRS, {"n": 0}, "n 0 is not in 1 … 21"),
-        (PAIRS, {"overlap": 1.5}, "overlap 1.5 is outside [0, 1]"),
         (PAIRS, {"annotators": 0}, "annotators must be at least 1, got 0"),
         (PAIRS, {"annotators": ("ann", "Ann")}, "each name once"),
-        (PAIRS, {"annotators": ("../ann",)}, "annotator '../ann' names a file"),
         (PAIRS, {"annotators": 3, "n": 2, "overlap": 0}, "3 annotators but 2 units, 0 of them"),
     ],
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
 from paired_texts import WordSpec, human_text, paired_dataset
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.kinds import read_report
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import (
     NamedIds,
@@ -19,7 +17,6 @@ from rag_sourcebias.pairs.data import (
     SoleCorpusTest,
 )
 from rag_sourcebias.pairs.report import PairReport
-from rag_sourcebias.report.render import write_report_json
 
 TEST = SoleCorpusTest(
     system="words", other="llm:x", measure="NDCG@5", mean_baseline=0.5, mean_other=0.4,
@@ -40,21 +37,6 @@ def report() -> PairReport:
         thresholds=PairThresholds(chance=None, length_ratio=(0.4, 2.5)),
         config=PairCheckConfig(worst=5),
     )
-
-
-def test_json_keeps_everything(report: PairReport, tmp_path) -> None:
-    path = tmp_path / "report.json"
-    write_report_json(report, path)
-    read = read_report(path)
-    assert isinstance(read, PairReport)
-    assert json.dumps(read.to_dict()) == json.dumps(report.to_dict())
-    for one, other in zip(read.sources, report.sources, strict=True):
-        assert one.worst == other.worst
-        assert one.criteria == other.criteria
-        assert one.summary == other.summary
-        assert one.histograms["jaccard"].counts.dtype == other.histograms["jaccard"].counts.dtype
-    assert read.thresholds == report.thresholds
-    assert read.sole_corpus == report.sole_corpus
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.beir import read_beir, source_of_stem
 from rag_sourcebias.llm.ask import Prices, RetryPolicy
 from rag_sourcebias.pairs.rewrites import (
-    REPHRASE,
     REWRITE,
     STYLES,
     read_manifest,
@@ -202,32 +201,6 @@ def test_order_and_bytes_do_not_depend_on_concurrency(tmp_path: Path) -> None:
         writer.max_concurrency = concurrency
         build_paired_corpus(source, writer, tmp_path / name, prompts=STYLES[:2])
     assert files(tmp_path / "one") == files(tmp_path / "many")
-
-
-class _StoppedError(Exception):
-    pass
-
-
-def test_an_interrupted_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
-    source = write_folder(tmp_path / "in")
-    prompts = [REWRITE, *REPHRASE[:2]]
-    build_paired_corpus(source, Writer(), tmp_path / "whole", prompts=prompts)
-
-    def stop(done: int, total: int) -> None:
-        assert total == 90
-        if done == 40:
-            raise _StoppedError
-
-    first, second = Writer(), Writer()
-    with pytest.raises(_StoppedError):
-        build_paired_corpus(source, first, tmp_path / "out", prompts=prompts, on_progress=stop)
-    assert [s.finished for s in read_manifest(tmp_path / "out").sources] == [True, False, False]
-    report = build_paired_corpus(source, second, tmp_path / "out", prompts=prompts)
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
-    assert set(first.prompts).isdisjoint(second.prompts)
-    assert len(first.prompts) + len(second.prompts) == 90
-    assert report.completion_tokens == 5 * len(second.prompts)  # what this run paid
-    assert sum(s.completion_tokens for s in report.manifest.sources) == 450
 
 
 def test_more_models_and_styles_may_be_added_to_a_folder(tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from outputs import to_html
 from stored_reports import stored
 
 from rag_sourcebias import load_sample, measure_source_bias
@@ -16,7 +14,6 @@ from rag_sourcebias.core.finding import AGAINST, MOST, telling
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.document import differing
 from rag_sourcebias.report.render import without_texts, write_report
-from rag_sourcebias.source.page import SkewReport
 
 KEPT = {"text", "asked", "baseline_text", "other_text"}
 TEXTS = ("skew-evidence", "style-evidence", "pairs-full")
@@ -111,19 +108,6 @@ def quotations(report: object) -> list[str]:
 
     walk(report.to_dict())  # type: ignore[attr-defined]
     return found
-
-
-def test_hostile_texts_are_shown_and_not_obeyed() -> None:
-    report = stored("skew-evidence")
-    assert isinstance(report, SkewReport)
-    system = report.systems[0]
-    case = system.evidence[0]
-    text = "<img src=x onerror=alert(1)> </details><script>alert(2)</script>"
-    nasty = replace(case, asked=text, item=text, first=replace(case.first, text=text, doc_id=text))
-    page = to_html(replace(report, systems=(replace(system, evidence=(nasty,)),)))
-    assert page.count("<script") == 1
-    assert "<img" not in page
-    assert "&lt;img" in page
 
 
 def test_a_report_of_ten_thousand_queries_has_at_most_five_megabytes(tmp_path: Path) -> None:

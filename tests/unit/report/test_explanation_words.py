@@ -40,16 +40,6 @@ def told(part, **changes):
     }, headline(report)
 
 
-def test_a_clear_difference_of_spectra():
-    found, head = told("spectrum", head=around(3, 1), tail=around(-4, 1))
-    shown, text = found["spectrum"]
-    assert shown
-    assert "have singular values 3.0% larger at the head and 4.0% smaller in the tail" in head
-    assert "concentrated in fewer directions, as Dai et al. (2024) found" in text
-    assert "first tenth +3.0% [2.0, 4.0], last half −4.0% [−5.0, −3.0]" in text
-    assert "not centred, rows scaled to length 1" in text
-
-
 def test_a_tail_that_resamples_cannot_hold_is_not_judged():
     found = stored("explain-clear").sources[0].spectrum
     few = dataclasses.replace(found, n=40, head=around(3, 1), tail=None)

@@ -15,18 +15,6 @@ def only(report):
     return mean
 
 
-def test_a_good_judge_says_everything_in_one_sentence():
-    report = single()
-    mean = only(report)
-    text = sentence(report, mean)
-    i = mean.interval
-    d = 2  # two digits of the half width count
-    assert text.startswith(f"{i.estimate:.{d}f} [{i.lower:.{d}f}, {i.upper:.{d}f}] (95%, 60 label")
-    assert f"60 labelled + 540 judged, judge alone {mean.judge_alone:.{d}f}" in text
-    assert f"r = {i.correlation:.2f}" in text
-    assert f"saves at least {mean.labels_saved} labels" in text
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "verdict"),
     [

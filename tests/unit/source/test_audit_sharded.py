@@ -16,9 +16,8 @@ from sharded_corpora import N_PAIRS, Once, assert_same, paired_data
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.pairs.writing import write_beir
-from rag_sourcebias.retrieval.cache import encode_corpus
 from rag_sourcebias.retrieval.search import DenseSpec
-from rag_sourcebias.retrieval.shards import open_sharded, open_vectors
+from rag_sourcebias.retrieval.shards import open_sharded
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
@@ -135,24 +134,6 @@ def test_copies_in_different_shards_tie(folder: Path, tmp_path: Path) -> None:
     copy = where[np.argmin(twins.baseline_rank[where])]
     assert twins.other_rank[copy] == twins.baseline_rank[copy] < 500
     assert twins.other_above[copy] == 0.5
-
-
-def test_given_vectors(folder: Path, tmp_path: Path, in_memory: SkewReport) -> None:
-    data, encoder = read_beir(folder), HashingEncoder()
-    documents = encode_corpus(encoder, data.corpus, similarity="dot").per_document
-    np.save(tmp_path / "d.npy", documents)
-    np.save(tmp_path / "q.npy", encoder.encode_queries([q.text for q in data.queries]))
-    vectors = open_vectors(
-        tmp_path / "d.npy", tmp_path / "q.npy", n_documents=len(documents), n_queries=40
-    )
-    retriever = ShardedRetriever(name="dense", vectors=vectors)
-    report = sharded(folder, tmp_path / "work", retriever=retriever)
-    assert [s.variant for s in report.systems] == ["mixed"]
-    assert any("Vectors were given" in warning for warning in report.warnings)
-    expected = next(s for s in in_memory.systems if s.variant == "mixed")
-    (found,) = report.systems
-    assert [c.relative_delta for c in found.cells] == [c.relative_delta for c in expected.cells]
-    assert found.sole_corpus == expected.sole_corpus
 
 
 def test_bad_input(folder: Path, tmp_path: Path) -> None:

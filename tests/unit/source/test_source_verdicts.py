@@ -347,16 +347,6 @@ class TestBadInput:
             measure(self.found, clusters=clusters)
         measure(self.found, clusters={q: str(i // 2) for i, q in enumerate(self.ids)})
 
-    @pytest.mark.parametrize("margin", [-1.0, -1e-9, float("nan"), float("inf")])
-    def test_margin(self, margin):
-        with pytest.raises(DataError, match=rf"margin {margin} must be a number of at least 0"):
-            measure(self.found, margin=margin)
-
-    @pytest.mark.parametrize("primary", ["NDCG@7", "ndcg@5", "MRR@5", "NDCG", ""])
-    def test_a_primary_measure_that_is_not_measured(self, primary):
-        with pytest.raises(DataError, match=rf"primary measure '{primary}' is none of.*'NDCG@5'"):
-            measure(self.found, primary=primary)
-
     def test_one_model_cannot_be_merged(self):
         with pytest.raises(DataError, match=r"at least two sources named 'llm:<model>'.*'llm:a'"):
             measure(self.found, merge_llms=True)
