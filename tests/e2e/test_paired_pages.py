@@ -12,13 +12,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {name: (DOCS / name).read_text("utf-8") for name in ("paired-corpora.md", "explain.md")}
 
 
-def test_the_parts_of_an_explanation_are_named() -> None:
-    named = re.findall(r"^\| ([a-z ]+) \|", PAGES["explain.md"], flags=re.MULTILINE)
-    assert named == [
-        "part", "texts", "spectrum", "cosine", "map", "perplexity", "score gap",
-    ]  # fmt: skip
-
-
 @pytest.mark.frameworks
 def test_python_examples_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -15,7 +15,6 @@ from itertools import zip_longest
 from typing import Any
 
 import answer_reports
-import debias_reports
 import explain_reports
 import numpy as np
 import pytest
@@ -91,7 +90,8 @@ def answers(rng: Rng) -> Any:
 
 
 def debias(rng: Rng) -> Any:
-    sd, base = rng.uniform(1, 6), debias_reports.debias_dataset("a", {"x": (0.0, 0.0)}, n=40)
+    sd, plain = rng.uniform(1, 6), stored("debias-plain")
+    base = plain.datasets[0]
 
     def changed(cutoff: int) -> SkewChange:
         before = normal(rng.normal(0, 12), sd, limit=200)
@@ -163,8 +163,7 @@ def debias(rng: Rng) -> Any:
         dataclasses.replace(m, name=f"method {i}", fitted_on="a" if i <= known else "")
         for i, m in enumerate(stored("debias-full").methods[:2], 1)
     )
-    report = debias_reports.debias_report((), methods=methods)
-    return dataclasses.replace(report, datasets=datasets, n_tests=24)
+    return dataclasses.replace(plain, methods=methods, datasets=datasets, n_tests=24)
 
 
 def explain(rng: Rng) -> Any:

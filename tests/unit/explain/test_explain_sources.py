@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
@@ -25,8 +24,6 @@ from rag_sourcebias.explain.data import (
 )
 from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.render import write_report_json
 
 CONFIG = ExplainConfig(resamples=60)
 
@@ -240,18 +237,6 @@ def test_identical_copies_have_nothing_to_explain() -> None:
         "that was measured, so there is no difference to explain a gap"
     )
     assert "beyond doubt" in str(report.page().first.answer)
-
-
-def test_a_report_survives_json(report, tmp_path) -> None:
-    text = json.dumps(report.to_dict(), allow_nan=False)
-    again = ExplainReport.from_dict(json.loads(text))
-    assert json.dumps(again.to_dict()) == json.dumps(report.to_dict())
-    path = tmp_path / "report.json"
-    write_report_json(report, path)
-    read = read_report(path)
-    assert isinstance(read, ExplainReport)
-    np.testing.assert_array_equal(read.sources[0].spectrum.human, report.sources[0].spectrum.human)
-    assert read.sources[0].decomposition == report.sources[0].decomposition
 
 
 def test_what_cannot_be_explained(monkeypatch) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import answer_reports
-import debias_reports
 import explain_reports
 import judged_reports
 import numpy as np
@@ -31,18 +30,10 @@ from rag_sourcebias.report.figures import COLOURS
 from rag_sourcebias.report.render import print_report, visible_report, write_report
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
-LONG = "多言語-エンコーダ/très-long-modèle-ÅÄÖ-" + "x" * 60 + "-$final$"
 
 
 def answers_of_nothing() -> Any:
     return dataclasses.replace(answer_reports.single(), scorers=())
-
-
-def debias_with_long_names() -> Any:
-    """Two systems with long names of which the ends differ, on one data set of an odd name."""
-    systems = {LONG: (0.0, 0.0), f"{LONG}-v2": (-0.1, 0.0)}
-    data = debias_reports.debias_dataset("Δεδομένα 数据", systems, n=60, seed=2)
-    return debias_reports.debias_report((data,))
 
 
 def explained(**options: Any) -> Any:
@@ -61,7 +52,6 @@ def styles_of_nothing() -> Any:
 EDGES = {
     "answers-few": functools.partial(answer_reports.single, n=15),
     "answers-nothing": answers_of_nothing,
-    "debias-names": debias_with_long_names,
     "explain-no-perplexity": functools.partial(explained, models=()),
     "explain-no-queries": functools.partial(explained, queries=False),
     "judged-unused": functools.partial(judged_reports.single, "good", 8),
