@@ -28,6 +28,7 @@ import pooled
 import sets
 from positions import PositionCalibrated
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
@@ -40,7 +41,7 @@ from rag_sourcebias.debias.projection import fit_projection
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import fit_twins
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.intake.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder, keep_freed_memory
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.projection import ProjectedEncoder

@@ -27,6 +27,7 @@ import curves
 import sets
 import training
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.finding import Interval
@@ -36,7 +37,6 @@ from rag_sourcebias.debias.fit import fit_parity_calibration
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.infer.means import relative_delta_interval
-from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import DenseSpec

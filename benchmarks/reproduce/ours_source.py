@@ -15,12 +15,13 @@ import numpy as np
 from broken import ConstantEncoder, RandomReranker, with_shuffled_sources
 from needs import MODELS, Model, NotMadeError, folder_of, found_model, unmet
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, RetrieverSpec
 from rag_sourcebias.infer.means import t_interval
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.intake.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec

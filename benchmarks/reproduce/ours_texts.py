@@ -12,6 +12,7 @@ import numpy as np
 from needs import NotMadeError
 from ours_source import dataset, encoder
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.tags import complete_pairs, source_of
 from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.explain.audit import explain_sources
@@ -19,7 +20,6 @@ from rag_sourcebias.explain.data import ExplainConfig
 from rag_sourcebias.explain.vectors import spectrum as spectra
 from rag_sourcebias.infer.texts import text_statistics as statistics_of
 from rag_sourcebias.intake.answers import read_answer_texts
-from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.intake.styled import load_styled_sample, read_styled_texts
 
 Columns = dict[str, Any]

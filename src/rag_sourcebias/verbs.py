@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, meant
@@ -22,7 +23,7 @@ from rag_sourcebias.intake.given import data_of, said
 from rag_sourcebias.intake.judged import items_of_arrays, read_judged_items
 from rag_sourcebias.intake.objects import a, is_frame, is_path, names_in
 from rag_sourcebias.intake.rankings import is_results, read_systems, runs_of
-from rag_sourcebias.intake.samples import cache_dir, list_datasets
+from rag_sourcebias.intake.samples import list_datasets
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (
     JudgedConfig,

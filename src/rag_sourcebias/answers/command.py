@@ -14,11 +14,11 @@ import typer
 
 from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.intake.answers import read_answer_scores, read_answer_texts
-from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import deliver, stages

@@ -25,12 +25,12 @@ from rag_sourcebias.answers.data import (
 )
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.infer.means import group_codes, others_below
-from rag_sourcebias.intake.files import PathLike
-from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.retrieval.cache import checked_vectors
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, setting
 from rag_sourcebias.core.progress import Stages
@@ -59,7 +60,6 @@ from rag_sourcebias.debias.twins import (
     write_twins,
 )
 from rag_sourcebias.debias.words import short, verdicts
-from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.neural.training_data import HISTORY_FILE, TrainingSettings, read_history

@@ -13,8 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rag_sourcebias.core.caches import SqliteFile
 from rag_sourcebias.core.data import Corpus, DocTags
 from rag_sourcebias.core.errors import DataError, as_generator
+from rag_sourcebias.core.files import check_file
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.debias.copies import (
     EXACT,
@@ -24,8 +26,6 @@ from rag_sourcebias.debias.copies import (
     copy_threshold,
     sample_neighbours,
 )
-from rag_sourcebias.intake.caches import SqliteFile
-from rag_sourcebias.intake.files import check_file
 from rag_sourcebias.measure.texts import paired_overlap
 from rag_sourcebias.retrieval.cache import checked_vectors, encode_corpus
 

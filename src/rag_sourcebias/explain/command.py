@@ -8,13 +8,14 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig
 from rag_sourcebias.intake.beir import read_beir
-from rag_sourcebias.intake.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.loading import keep_freed_memory
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity

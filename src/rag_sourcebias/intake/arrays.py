@@ -9,7 +9,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.intake.files import REMEDY, PathLike, check_unpacked, open_file, sound
+from rag_sourcebias.core.files import REMEDY, PathLike, check_file, sound
+from rag_sourcebias.intake.files import check_unpacked, open_file
 
 Array = npt.NDArray[Any]
 
@@ -30,8 +31,7 @@ def read_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
     DataError
         If the file is missing, damaged, holds a pickle, or has another size than it says.
     """
-    with sound(path, _KIND, remedy=remedy), open_file(path) as stream:
-        return _array(stream, os.fstat(stream.fileno()).st_size)
+    return np.array(map_array(path, remedy=remedy))
 
 
 def map_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
@@ -42,13 +42,12 @@ def map_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
     DataError
         As :func:`read_array`.
     """
-    with sound(path, _KIND, remedy=remedy), open_file(path) as stream:
-        shape, fortran, dtype = _header(stream, os.fstat(stream.fileno()).st_size)
-        if not math.prod(shape):
-            return np.empty(shape, dtype)
-        return np.memmap(
-            path, dtype, "r", stream.tell(), shape=shape, order="F" if fortran else "C"
-        )
+    size = check_file(path).st_size
+    with sound(path, _KIND, remedy=remedy):
+        array = np.lib.format.open_memmap(path, mode="r")
+        if array.offset + array.nbytes != size:
+            raise ValueError(f"it is longer than an array of shape {array.shape}")
+        return array
 
 
 def read_arrays(
@@ -90,23 +89,12 @@ def read_arrays(
 
 
 def _array(stream: IO[bytes], size: int) -> Array:
-    shape, fortran, dtype = _header(stream, size)
-    return np.ndarray(shape, dtype, bytearray(stream.read()), order="F" if fortran else "C")
-
-
-def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read what an array is, of a file of that many bytes, and leave the stream at its numbers."""
+    """Read an array from a file of that many bytes."""
     version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:
-        raise ValueError(f"it has version {version}; expected 1.0 or 2.0")
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects, which only a pickle can give back")
+    if version != (1, 0):
+        raise ValueError(f"it has version {version}; expected 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     declared = math.prod(shape) * dtype.itemsize
-    left = size - stream.tell()
-    if min(shape, default=0) < 0 or not dtype.itemsize or declared != left:
-        raise ValueError(f"shape {shape} of {dtype} takes {declared} bytes, there are {left}")
-    return shape, fortran, dtype
+    if dtype.hasobject or min(shape, default=0) < 0 or declared != size - stream.tell():
+        raise ValueError(f"shape {shape} of {dtype} takes other bytes than there are")
+    return np.ndarray(shape, dtype, bytearray(stream.read()), order="F" if fortran else "C")

@@ -12,6 +12,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query, places_of
 from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.intake.belong import Ids, Kind, require_common
 from rag_sourcebias.intake.documents import (
     as_corpus,
@@ -21,7 +22,6 @@ from rag_sourcebias.intake.documents import (
     report_strange,
     with_tags,
 )
-from rag_sourcebias.intake.files import PathLike
 from rag_sourcebias.intake.judgments import read_qrels
 
 # From judgments as a file gives them to judgments of the rows of a corpus.

@@ -271,11 +271,9 @@ def what_lacks(notes: Iterable[Iterable[Finding]]) -> tuple[Finding, ...]:
     """Return what runs lack, each thing once: of the run that lacks most of it."""
     worst: dict[Code, Finding] = {}
     for note in chain.from_iterable(notes):
-        before = worst.get(note.code)
-        if isinstance(note.code, BelongCode) and (
-            before is None or before.numbers["n"] < note.numbers["n"]
-        ):
-            worst[note.code] = note
+        if isinstance(note.code, BelongCode):
+            before = worst.get(note.code, note)
+            worst[note.code] = max(before, note, key=lambda one: one.numbers["n"])
     return tuple(worst.values())
 
 

@@ -1,4 +1,4 @@
-"""Files in and out: text, plain or packed, JSON, and damage turned into a sentence."""
+"""Files as they are handed over: text, plain or packed, its lines, and JSON."""
 
 import bz2
 import gzip
@@ -8,25 +8,15 @@ import lzma
 import math
 import os
 import re
-import secrets
-import stat
-import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from rag_sourcebias.core.errors import (
-    DataError,
-    UnsupportedVersionError,
-    import_extra,
-    visible,
-)
-from rag_sourcebias.core.private import create_file
+from rag_sourcebias.core.errors import DataError, import_extra
+from rag_sourcebias.core.files import REMEDY, PathLike, check_file, reason_of, sound
 
-# Damaged files, and what is no file: one place that turns either into a sentence.
 # Two limits keep a small file from taking all memory, and can be raised by who trusts the file:
 # they are read from the environment, so that they reach worker processes as well.
 # ``RAG_SOURCEBIAS_MAX_LINE_MB`` (64) Longest line of a text file, in megabytes.
@@ -34,130 +24,13 @@ from rag_sourcebias.core.private import create_file
 # packs 3 to 30 to 1. What unpacks to less than a megabyte does no harm and is read at any ratio.
 
 
-PathLike = str | os.PathLike[str]
-
-REMEDY = "take another copy, or write it again"
 _MEGABYTE = 1 << 20
 _LINE = ("RAG_SOURCEBIAS_MAX_LINE_MB", 64.0)
 _RATIO = ("RAG_SOURCEBIAS_MAX_UNPACK_RATIO", 200.0)
-_LONGEST_REASON = 300
-# Read by numpy, pyarrow, PyYAML, zipfile … a damaged file raises any of these. Not caught are
-# AssertionError, NameError, ZeroDivisionError and the like, which are ours.
-_BUILTIN = (
-    OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError,
-    MemoryError, RuntimeError, SyntaxError,
-)  # fmt: skip
-_ELSEWHERE = (
-    ("zipfile", "BadZipFile"),
-    ("zlib", "error"),
-    ("lzma", "LZMAError"),
-    ("struct", "error"),
-    ("tokenize", "TokenError"),
-    ("sqlite3", "Error"),
-    ("csv", "Error"),
-    ("pyarrow", "ArrowException"),
-    ("yaml", "YAMLError"),
-)
-
-
-@contextmanager
-def sound(
-    path: PathLike,
-    expected: str,
-    *,
-    remedy: str = REMEDY,
-    names_file: bool = True,
-) -> Iterator[None]:
-    """Turn what a damaged file raises into one sentence: the file, the place and the remedy.
-
-    Parameters
-    ----------
-    path : path
-    expected : str
-        What the file should be, such as ``"a complete Parquet file"``.
-    remedy : str
-    names_file : bool
-        False where the code inside does not know the file: path and what is expected are then put
-        before the messages of data errors as well.
-
-    Raises
-    ------
-    DataError
-        If the block raises what damage raises. Errors of this library pass.
-    """
-    try:
-        yield
-    except (DataError, UnsupportedVersionError) as error:
-        if names_file:
-            raise
-        if isinstance(error, UnsupportedVersionError):
-            raise UnsupportedVersionError(f"{os.fspath(path)}: {error}") from error
-        raise DataError(f"{os.fspath(path)} is not {expected}: {_one_line(str(error))}") from error
-    except Exception as error:
-        if not isinstance(error, _kinds()):
-            raise
-        line = getattr(error, "lineno", None) if isinstance(error, ValueError) else None
-        place = "" if line is None else f":{line}"
-        raise DataError(
-            f"{os.fspath(path)}{place} is not {expected} ({reason_of(error)}); {remedy}"
-        ) from error
-
-
-def _kinds() -> tuple[type[BaseException], ...]:
-    """Return what damage raises; what is not imported cannot have been raised."""
-    loaded = ((sys.modules.get(module), name) for module, name in _ELSEWHERE)
-    return (*_BUILTIN, *(getattr(module, name) for module, name in loaded if module is not None))
-
-
-def reason_of(error: BaseException) -> str:
-    """Say on one line what went wrong; messages of libraries may have several, or none."""
-    said = error.strerror if isinstance(error, OSError) else None
-    words = _one_line(said or str(error))[:_LONGEST_REASON]
-    return words if words and not isinstance(error, LookupError) else repr(error)[:_LONGEST_REASON]
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def check_file(path: PathLike) -> os.stat_result:
-    """Refuse what is no ordinary file, without opening it.
-
-    Raises
-    ------
-    DataError
-        If it is missing, a folder, a link to itself, a pipe, a socket or a device.
-    """
-    file = Path(path)
-    try:
-        found = file.stat()
-    except FileNotFoundError as error:
-        raise DataError(f"{file} does not exist; {_inside(file.parent)}") from error
-    except (OSError, ValueError) as error:  # ValueError: a name that holds a NUL
-        raise DataError(f"{file} cannot be opened: {reason_of(error)}") from error
-    if stat.S_ISDIR(found.st_mode):
-        raise DataError(f"{file} is a folder; expected a file")
-    if not stat.S_ISREG(found.st_mode):
-        kind = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        raise DataError(
-            f"{file} is {kind.get(stat.S_IFMT(found.st_mode), 'a device')}, not a file: it would "
-            "be read more than once; write what it gives to a file first"
-        )
-    return found
-
-
-def _inside(folder: Path) -> str:
-    """Say what a folder holds, so that a misspelt name is easy to see."""
-    try:
-        names = sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
-    except OSError:
-        return f"nor does its folder {folder}"
-    shown = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
-    return f"its folder holds {shown}" if names else "its folder is empty"
 
 
 def open_file(path: PathLike) -> io.BufferedReader:
-    """Open an ordinary file for reading; nothing else is waited for.
+    """Open an ordinary file for reading.
 
     Raises
     ------
@@ -166,10 +39,7 @@ def open_file(path: PathLike) -> io.BufferedReader:
     """
     check_file(path)
     try:
-        # A pipe may have come in between: opening it must not wait for somebody to write.
-        return open(
-            path, "rb", opener=lambda name, how: os.open(name, how | getattr(os, "O_NONBLOCK", 0))
-        )
+        return Path(path).open("rb")
     except OSError as error:
         raise DataError(f"{os.fspath(path)} cannot be opened: {reason_of(error)}") from error
 
@@ -198,16 +68,10 @@ def check_unpacked(path: PathLike, *, unpacked: int, packed: int) -> None:
 
 
 def _limit(name: str, usual: float) -> float:
-    given = os.environ.get(name)
-    if not given:
-        return usual
-    try:
-        value = float(given)
-    except ValueError:
-        value = 0.0
-    if not value > 0:
+    given = os.environ.get(name) or str(usual)
+    if not tells_number(given) or float(given) <= 0:
         raise DataError(f"{name} is {given!r}; expected a number above 0, such as {usual:g}")
-    return value
+    return float(given)
 
 
 # Text files in and out: UTF-8, plain or packed, errors that name file and line.
@@ -235,16 +99,13 @@ def packing_of(path: Path, stream: io.BufferedReader) -> str | None:
 
 
 def _unpacked(path: Path, stream: io.BufferedReader, packing: str | None) -> Any:  # noqa: ANN401
-    if packing == ".gz":
-        return gzip.GzipFile(fileobj=stream, mode="rb")
-    if packing == ".bz2":
-        return bz2.BZ2File(stream)
-    if packing == ".xz":
-        return lzma.LZMAFile(stream)
+    if packing is None:
+        return stream
     if packing == ".zst":
         pa = import_extra("pyarrow", "pyarrow", "parquet", f"reading {path.name}")
         return pa.CompressedInputStream(stream, "zstd")
-    return stream
+    unpacked: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return unpacked[packing](stream)
 
 
 def open_bytes(path: Path, *, lines: bool = False) -> IO[bytes]:
@@ -426,7 +287,7 @@ def read_text(path: PathLike, expected: str, *, remedy: str = REMEDY) -> str:
     path : path
         Plain text or packed; a byte-order mark is left out.
     expected, remedy : str
-        For the message: see :func:`~rag_sourcebias.intake.files.sound`.
+        For the message: see :func:`~rag_sourcebias.core.files.sound`.
 
     Raises
     ------
@@ -449,60 +310,3 @@ def read_json(path: PathLike, expected: str, *, remedy: str = REMEDY) -> Any:  #
     """
     with sound(path, expected, remedy=remedy):
         return json.loads(read_text(path, expected, remedy=remedy))
-
-
-def jsonl_text(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Give one line of strict JSON per row; any text can be encoded, as answers of models need."""
-    return (visible(json.dumps(r, ensure_ascii=False, allow_nan=False)) + "\n" for r in rows)
-
-
-def write_atomic(
-    path: PathLike, content: str | bytes | Iterable[str], *, mode: int | None = None
-) -> None:
-    """Write a file so that a reader sees the old one or the complete new one, nothing between.
-
-    Parameters
-    ----------
-    path : path
-        In an existing folder.
-    content : str, bytes or iterable of str
-        Text is encoded as UTF-8, and compressed if the name ends in ``.gz``; bytes are written as
-        they are.
-    mode : int, optional
-        Of a new file, whatever the umask says, such as 0o600; one that is there keeps its own.
-
-    Raises
-    ------
-    DataError
-        If the folder is missing or not writable, or text cannot be encoded as UTF-8.
-    """
-    file = Path(path)
-    if not file.parent.is_dir():
-        raise DataError(f"{file} cannot be written: folder {file.parent} does not exist")
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        if mode is not None:
-            create_file(temporary, stat.S_IMODE(file.stat().st_mode) if file.exists() else mode)
-        with temporary.open("xb" if mode is None else "wb") as stream:
-            if isinstance(content, bytes):
-                stream.write(content)
-            else:
-                chunks = (
-                    chunk.encode("utf-8")
-                    for chunk in ([content] if isinstance(content, str) else content)
-                )
-                if file.suffix == ".gz":
-                    # mtime 0 and no name: equal content gives equal bytes.
-                    with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
-                        packed.writelines(chunks)
-                else:
-                    stream.writelines(chunks)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
-    except UnicodeEncodeError as error:
-        raise DataError(f"{file} cannot be written as UTF-8: {error}") from error
-    except OSError as error:
-        raise DataError(f"{file} cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

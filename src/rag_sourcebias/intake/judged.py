@@ -16,7 +16,7 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, LabelDistributions, coded
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.files import PathLike
+from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.intake.objects import a
 from rag_sourcebias.intake.tables import (
     Table,

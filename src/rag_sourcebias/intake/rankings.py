@@ -17,14 +17,13 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import BoolArray, FloatArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.core.files import PathLike, sound
 from rag_sourcebias.intake.files import (
     UNREADABLE,
-    PathLike,
     fields_of,
     open_bytes,
     read_jsonl,
     read_text,
-    sound,
     tells_number,
 )
 from rag_sourcebias.intake.objects import (

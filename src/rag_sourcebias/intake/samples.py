@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.intake.files import read_jsonl
-
-# Where vectors and models are kept.
-
-
-def cache_dir() -> Path:
-    """Return the cache folder, which need not exist yet.
-
-    ``RAG_SOURCEBIAS_CACHE`` if set, else ``rag-sourcebias`` below ``XDG_CACHE_HOME``, else
-    ``~/.cache/rag-sourcebias``.
-    """
-    own = os.environ.get("RAG_SOURCEBIAS_CACHE")
-    if own:
-        return Path(own).expanduser()
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "rag-sourcebias"
-
 
 # The samples that come with the package.
 

@@ -11,13 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from rag_sourcebias.core.errors import DataError, check_source
-from rag_sourcebias.intake.files import (
-    PathLike,
-    jsonl_text,
-    read_json,
-    sound,
-    write_atomic,
-)
+from rag_sourcebias.core.files import PathLike, jsonl_text, sound, write_atomic
+from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.intake.tables import read_table, require_columns, sheet_csv
 
 _FORMAT = "tags to verify"

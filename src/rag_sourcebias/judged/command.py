@@ -12,15 +12,17 @@ from typing import Annotated, Any, NamedTuple, cast, get_args
 import numpy as np
 import typer
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.files import sound
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.answers import read_ungraded_answers
 from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.documents import read_queries, read_tags
-from rag_sourcebias.intake.files import read_lines, sound
+from rag_sourcebias.intake.files import read_lines
 from rag_sourcebias.intake.judged import (
     JUDGED_SAMPLE_LICENSE,
     join_judged,
@@ -32,7 +34,7 @@ from rag_sourcebias.intake.judged import (
 )
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_run, read_systems
-from rag_sourcebias.intake.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.judged.audit import (
     groups_of,
     judge_items_with_intervals,
@@ -517,7 +519,7 @@ def _of_sheet(
             "--human-file, with --judge-file"
         )
     filled = read_sheet(file, manifest=items.manifest)
-    with sound(file, "a sheet that rag-sourcebias labels drew", names_file=False):
+    with sound(file, "a sheet that rag-sourcebias labels drew"):
         design = from_plain(PoolDesign, filled.design)
     pool = read_pool(runs[0], labels[0], design, rankings.grades or filled.n_grades)
     grades = np.zeros(len(pool.pairs), dtype=np.int64)

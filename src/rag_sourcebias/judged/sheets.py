@@ -15,10 +15,10 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
+from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
+from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.infer.means import group_codes
-from rag_sourcebias.intake.files import PathLike, jsonl_text, write_atomic
-from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.intake.tables import (
     find_ids,
     has_role,

@@ -11,10 +11,10 @@ from hashlib import blake2b
 from itertools import count, islice
 from pathlib import Path
 
+from rag_sourcebias.core.caches import SqliteFile
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.intake.caches import SqliteFile
 
 # When to ask again, and how long to wait before.
 

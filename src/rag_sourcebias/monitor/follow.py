@@ -23,9 +23,10 @@ from typing import Any
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.files import sound, write_atomic
 from rag_sourcebias.core.private import PRIVATE, check_mode
 from rag_sourcebias.intake.belong import require_tags
-from rag_sourcebias.intake.files import read_json, sound, write_atomic
+from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.intake.tables import open_parquet, parquet_batches, pyarrow_modules
 from rag_sourcebias.monitor.data import Waiting
 from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
@@ -111,7 +112,7 @@ def _of_file(path: Path) -> Iterator[_Timed]:
             raise DataError(f"{path}: no columns {missing}; expected those of an event log")
         columns = [*_NEEDED, *(name for name in _MAY_BE if name in names)]
         for batch in parquet_batches(file, path, columns):
-            with sound(path, _EXPECTED, names_file=False):
+            with sound(path, _EXPECTED):
                 times = batch.column("time").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
                 rest = {name: batch.column(name).to_pylist() for name in columns[1:]}
                 yield from _events(times.to_pylist(), rest)
@@ -291,7 +292,7 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
             f"state file {path} has version {data.get('version')!r}, this release reads "
             f"{_VERSION}; {START_ANEW}"
         )
-    with sound(path, STATE_FILE, remedy=START_ANEW, names_file=False):
+    with sound(path, STATE_FILE, remedy=START_ANEW):
         kept = {name.name: data[name.name] for name in fields(Position)}
         position = from_plain(Position, kept)
         return position, dict(data["monitor"])
@@ -392,7 +393,7 @@ class LogFollower:
                     self.dropped.add(reason, n=n)
         on_alarm = None if sinks is None else sinks.alarm
         # What was not stored is the state of the given monitor: nothing can be wrong with it.
-        with sound(state or "", STATE_FILE, remedy=START_ANEW, names_file=stored is None):
+        with sound(state or "", STATE_FILE, remedy=START_ANEW):
             self.monitor = monitor.resumed(kept, on_alarm=on_alarm)
         self._last = self._position.number or 0
         self._changed, self._save_due, self._sink_due = False, 0.0, 0.0

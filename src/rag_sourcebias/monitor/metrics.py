@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from rag_sourcebias.core.errors import DataError, is_source
-from rag_sourcebias.intake.files import PathLike, write_atomic
+from rag_sourcebias.core.files import PathLike, write_atomic
 from rag_sourcebias.monitor.data import (
     OTHER,
     RANK_LIMITS,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.neural.loading import (
     SMOLLM2,
     Dtype,

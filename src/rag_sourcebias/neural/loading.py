@@ -29,7 +29,8 @@ from rag_sourcebias.core.errors import (
     require_one_of,
     visible,
 )
-from rag_sourcebias.intake.files import read_json, sound
+from rag_sourcebias.core.files import sound
+from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.retrieval.cache import normalized
 from rag_sourcebias.retrieval.projection import PROJECTION_FILE, SourceProjection, write_projection
 

@@ -21,12 +21,12 @@ from rag_sourcebias.core.errors import (
     require_at_least,
     require_one_of,
 )
+from rag_sourcebias.core.files import write_atomic
+from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.intake.arrays import read_array
-from rag_sourcebias.intake.files import write_atomic
-from rag_sourcebias.intake.fitted import read_fitted, write_fitted
 from rag_sourcebias.neural.hinge import Reduction, TwinHinge
 from rag_sourcebias.retrieval.cache import Similarity
 from rag_sourcebias.retrieval.search import DenseSpec

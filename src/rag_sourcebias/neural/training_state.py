@@ -18,8 +18,9 @@ from sentence_transformers.util import cos_sim, dot_score
 
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.files import sound, write_atomic
 from rag_sourcebias.core.training import TrainingPoint
-from rag_sourcebias.intake.files import read_json, sound, write_atomic
+from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics
 from rag_sourcebias.neural.training_data import TrainingSettings
 
@@ -108,7 +109,7 @@ class Progress:
         file = checkpoint / PROGRESS_FILE
         remedy = f"delete the folder {checkpoint} to go on from the checkpoint before it"
         content = read_json(file, "the progress of a training", remedy=remedy)
-        with sound(file, "the progress of a training", remedy=remedy, names_file=False):
+        with sound(file, "the progress of a training", remedy=remedy):
             self.step = int(content["step"])
             self._seconds = float(content["seconds"])
             self.loss.step = int(content["forward"])

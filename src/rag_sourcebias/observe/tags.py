@@ -8,8 +8,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from rag_sourcebias.core.caches import MOST_KEYS, SqliteFile
 from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.files import check_file, reason_of
 from rag_sourcebias.core.tags import (
     TAG_FIELDS,
     UNKNOWN,
@@ -20,8 +22,6 @@ from rag_sourcebias.core.tags import (
     content_hash,
     make_tags,
 )
-from rag_sourcebias.intake.caches import MOST_KEYS, SqliteFile
-from rag_sourcebias.intake.files import check_file, reason_of
 
 # Tags in memory.
 

@@ -16,9 +16,9 @@ import numpy as np
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray
 from rag_sourcebias.core.errors import DataError, as_generator, require_at_least, require_one_of
+from rag_sourcebias.core.files import PathLike, write_atomic
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.tags import training_pairs, twin_texts
-from rag_sourcebias.intake.files import PathLike, write_atomic
 from rag_sourcebias.intake.tables import sheet_csv
 
 # Blind annotation: what is asked, the key that un-blinds it, and what came back.

@@ -10,9 +10,10 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, as_generator, check_level
+from rag_sourcebias.core.files import PathLike, sound
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import bootstrap_intervals, bootstrap_means, wilson_interval
-from rag_sourcebias.intake.files import PathLike, read_json, sound
+from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.intake.tables import read_table
 from rag_sourcebias.pairs.annotate import (
     QUESTIONS,
@@ -83,7 +84,7 @@ def read_annotation_key(path: PathLike) -> AnnotationKey:
     data = read_json(path, "the key of annotation sheets")
     if not isinstance(data, dict) or "sheet_id" not in data or "rows" not in data:
         raise DataError(f"{path} is not the key of annotation sheets")
-    with sound(path, "a complete key of annotation sheets", names_file=False):
+    with sound(path, "a complete key of annotation sheets"):
         key = AnnotationKey.from_dict(data)
         unknown = [name for name in key.questions if name not in QUESTIONS]
         if unknown:

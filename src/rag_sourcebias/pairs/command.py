@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding, Frame
 from rag_sourcebias.intake.beir import query_files, read_beir, read_corpus, splits_of
-from rag_sourcebias.intake.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.pairs.annotate import (
     Annotations,

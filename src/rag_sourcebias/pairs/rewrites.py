@@ -19,10 +19,11 @@ from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError, MissingTagsError, require_name
+from rag_sourcebias.core.files import PathLike, sound, write_atomic
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.beir import checked_folder, corpus_files, source_of_stem, tag_file
 from rag_sourcebias.intake.documents import as_corpus, overlaid, read_documents, read_tags
-from rag_sourcebias.intake.files import PathLike, read_json, sound, write_atomic
+from rag_sourcebias.intake.files import read_json
 
 # What a folder of rewrites says about how it was made.
 
@@ -486,7 +487,7 @@ def read_manifest(folder: PathLike) -> PairedManifest:
     data = read_json(file, "the manifest of a folder of rewrites")
     if not isinstance(data, dict):
         raise DataError(f"{file} holds {type(data).__name__}; expected an object")
-    with sound(file, "a complete manifest", names_file=False):
+    with sound(file, "a complete manifest"):
         return PairedManifest.from_dict(data)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_sourcebias.core.data import Dataset, DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.files import PathLike, jsonl_text, write_atomic
+from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.pairs.rewrites import stem_of
 
 

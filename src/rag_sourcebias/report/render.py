@@ -33,6 +33,7 @@ from rag_sourcebias.core.errors import (
     import_extra,
     visible,
 )
+from rag_sourcebias.core.files import PathLike, sound, write_atomic
 from rag_sourcebias.core.finding import (
     MISSING,
     Finding,
@@ -42,7 +43,7 @@ from rag_sourcebias.core.finding import (
     number,
     shorten,
 )
-from rag_sourcebias.intake.files import PathLike, read_json, sound, write_atomic
+from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.report.document import (
     Bar,
     Block,
@@ -645,7 +646,7 @@ def read(path: PathLike, kinds: Mapping[str | None, tuple[str, type[S]]]) -> S:
         known = ", ".join(repr(kind) for kind in kinds if kind)
         raise DataError(f"{path}: report of kind {given!r} is unknown; there are {known}")
     name, kind = kinds[given]
-    with sound(path, f"a complete {name} report", names_file=False):
+    with sound(path, f"a complete {name} report"):
         report = kind.from_dict(data)
         visible_report(report)  # walks all of it: what is nested too deep is told of here
     return report

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.caches import SqliteFile
 from rag_sourcebias.core.data import Corpus, Float32Array, Query
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Encoder, Model, Reranker
-from rag_sourcebias.intake.caches import SqliteFile
 
 # Vectors of a corpus and of queries, checked and normalised.
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError, require_one_of
+from rag_sourcebias.core.files import PathLike, sound, write_atomic
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.intake.arrays import read_arrays
-from rag_sourcebias.intake.files import PathLike, sound, write_atomic
 
 # Projecting rows in parts that stay in the processor's cache.
 
@@ -196,7 +196,7 @@ def read_projection(path: PathLike) -> SourceProjection:
     """
     expected = "a file of write_projection"
     data = read_arrays(path, expected=expected)
-    with sound(path, expected, names_file=False):
+    with sound(path, expected):
         version = data["schema_version"].item()
         if version != _SCHEMA_VERSION:
             raise UnsupportedVersionError(

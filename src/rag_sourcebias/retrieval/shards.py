@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError, require_at_least
+from rag_sourcebias.core.files import PathLike, check_file
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.arrays import map_array
 from rag_sourcebias.intake.beir import (
@@ -33,14 +34,7 @@ from rag_sourcebias.intake.documents import (
     read_tags,
     report_strange,
 )
-from rag_sourcebias.intake.files import (
-    PathLike,
-    check_file,
-    open_bytes,
-    open_file,
-    packing_of,
-    read_jsonl_part,
-)
+from rag_sourcebias.intake.files import open_bytes, open_file, packing_of, read_jsonl_part
 from rag_sourcebias.intake.tables import Table, open_parquet, read_parquet, table_of_objects
 
 # Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.

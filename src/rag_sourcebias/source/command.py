@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
@@ -17,7 +18,7 @@ from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.documents import read_questions, read_tags
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
-from rag_sourcebias.intake.samples import cache_dir, load_sample
+from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.intake.verified import Verification, read_verification
 from rag_sourcebias.neural.named import SpecBuilder, batched_encoder

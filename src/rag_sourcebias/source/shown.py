@@ -14,10 +14,10 @@ import numpy as np
 from rag_sourcebias.core.codec import Stored, environment, timestamp
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, if_enough, require_at_least
+from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.core.finding import Code, Finding, Frame, Interval, short_names
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.infer.means import Dependence, clustered_mean
-from rag_sourcebias.intake.files import PathLike
 from rag_sourcebias.measure.relevance import exposure
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report.render import Outcome, Report

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.intake.beir import read_texts
-from rag_sourcebias.intake.samples import cache_dir
 from rag_sourcebias.intake.styled import load_styled_sample, read_styled_texts
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.search import BM25Spec

@@ -14,8 +14,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.files import write_atomic
 from rag_sourcebias.core.tags import UNKNOWN, TagStore
-from rag_sourcebias.intake.files import read_json, write_atomic
+from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.observe.document_stores import DocumentStore
 from rag_sourcebias.observe.tags import open_tag_store
 

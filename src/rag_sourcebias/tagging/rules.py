@@ -33,7 +33,8 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, check_source, meant, require_name, require_one_of
-from rag_sourcebias.intake.files import read_text, sound
+from rag_sourcebias.core.files import sound
+from rag_sourcebias.intake.files import read_text
 from rag_sourcebias.tagging.documents import digest
 
 # Provenance fields of a text that is an HTML page.

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.files import sound
 from rag_sourcebias.intake.arrays import map_array, read_array, read_arrays
-from rag_sourcebias.intake.files import read_json, read_lines, sound
+from rag_sourcebias.intake.files import read_json, read_lines
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.intake.tables import read_table
 

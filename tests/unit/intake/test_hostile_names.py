@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.files import jsonl_text, write_atomic
 from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.documents import read_tags
-from rag_sourcebias.intake.files import jsonl_text, read_jsonl, write_atomic
+from rag_sourcebias.intake.files import read_jsonl
 from rag_sourcebias.intake.judged import read_judged_items
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.intake.styled import read_styled_texts

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.samples import cache_dir, list_datasets, load_sample
+from rag_sourcebias.intake.samples import list_datasets, load_sample
 
 
 def test_crowdrag_rewrites():

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.files import read_jsonl, read_lines, write_atomic
+from rag_sourcebias.core.files import write_atomic
+from rag_sourcebias.intake.files import read_jsonl, read_lines
 
 
 def test_lines_keep_their_numbers_through_bom_crlf_and_blank_lines(tmp_path):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rag_sourcebias.core.caches import SqliteFile
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.caches import SqliteFile
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY)"
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, is_source, require_one_of
-from rag_sourcebias.intake.files import sound
+from rag_sourcebias.core.files import sound
 from rag_sourcebias.monitor.log.schema import (
     SEGMENT_COLUMNS,
     WIDTHS,

@@ -24,8 +24,8 @@ from rag_sourcebias.core.errors import (
     require_at_least,
     require_one_of,
 )
+from rag_sourcebias.core.files import check_file, reason_of
 from rag_sourcebias.core.private import PRIVATE, check_mode, create_file
-from rag_sourcebias.intake.files import check_file, reason_of
 from rag_sourcebias.intake.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, short_text
 from rag_sourcebias.observe.events import check_key

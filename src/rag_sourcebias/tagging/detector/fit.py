@@ -21,8 +21,9 @@ from rag_sourcebias._version import __version__
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import BoolArray, DocTags, FloatArray, IntArray, Origin
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.files import PathLike, sound, write_atomic
 from rag_sourcebias.intake.arrays import read_arrays
-from rag_sourcebias.intake.files import PathLike, open_file, read_json, sound, write_atomic
+from rag_sourcebias.intake.files import open_file, read_json
 from rag_sourcebias.tagging.detector.features import (
     Features,
     extract,
@@ -153,7 +154,7 @@ def load_detector(folder: PathLike) -> Detector:
             f"this release reads {_VERSION}: use the release that wrote it or fit the detector "
             "again"
         )
-    with sound(path, "a complete detector", remedy="fit it again", names_file=False):
+    with sound(path, "a complete detector", remedy="fit it again"):
         if not (path / _ARRAYS).is_file():
             raise DataError(f"{_ARRAYS} is missing")
         with open_file(path / _ARRAYS) as stream:

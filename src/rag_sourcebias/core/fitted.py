@@ -1,11 +1,12 @@
 """Something fitted, as a JSON file that says what it is."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.core.codec import T, from_plain, to_plain
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.intake.files import PathLike, read_json, sound, write_atomic
+from rag_sourcebias.core.files import PathLike, check_file, sound, write_atomic
 
 
 def write_fitted(fitted: Any, path: PathLike, *, kind: str, version: int) -> None:  # noqa: ANN401
@@ -37,7 +38,9 @@ def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
     UnsupportedVersionError
         If it was written by a release with other fields.
     """
-    data = read_json(path, f"the JSON of a {kind}")
+    check_file(path)
+    with sound(path, f"the JSON of a {kind}"):
+        data = json.loads(Path(path).read_text("utf-8"))
     if not isinstance(data, dict) or data.get("kind") != kind.replace(" ", "_"):
         raise DataError(f"{path} is no {kind}; expected a file that this library wrote")
     if data.get("schema_version") != version:
@@ -45,5 +48,5 @@ def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
             f"{path}: {kind} of schema version {data.get('schema_version')!r}; this release reads "
             f"version {version}"
         )
-    with sound(path, f"a complete {kind}", names_file=False):
+    with sound(path, f"a complete {kind}"):
         return from_plain(cls, data)

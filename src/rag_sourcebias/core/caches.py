@@ -1,4 +1,4 @@
-"""A cache in one SQLite file, readable and writable by several processes at once."""
+"""Where vectors, models and answers are kept: a folder, and SQLite files for many processes."""
 
 import os
 import sqlite3
@@ -9,10 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.files import check_file, reason_of
+from rag_sourcebias.core.files import check_file, reason_of
 
 MOST_KEYS = 500  # per SELECT; SQLite's own limit on variables was 999 for long
 _WAIT_SECONDS = 60.0  # for another process that is writing
+
+
+def cache_dir() -> Path:
+    """Return the cache folder, which need not exist yet.
+
+    ``RAG_SOURCEBIAS_CACHE`` if set, else ``rag-sourcebias`` below ``XDG_CACHE_HOME``, else
+    ``~/.cache/rag-sourcebias``.
+    """
+    own = os.environ.get("RAG_SOURCEBIAS_CACHE")
+    if own:
+        return Path(own).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "rag-sourcebias"
 
 
 class SqliteFile:
