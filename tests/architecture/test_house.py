@@ -28,7 +28,7 @@ NODES = {
     "debias": 21530,
     "explain": 9767,
     "infer": 21468,
-    "intake": 21894,
+    "intake": 21859,
     "judged": 27830,
     "llm": 4069,
     "measure": 8761,

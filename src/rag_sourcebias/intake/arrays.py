@@ -94,7 +94,9 @@ def _array(stream: IO[bytes], size: int) -> Array:
     if version != (1, 0):
         raise ValueError(f"it has version {version}; expected 1.0")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which only a pickle can give back")
     declared = math.prod(shape) * dtype.itemsize
-    if dtype.hasobject or min(shape, default=0) < 0 or declared != size - stream.tell():
+    if min(shape, default=0) < 0 or declared != size - stream.tell():
         raise ValueError(f"shape {shape} of {dtype} takes other bytes than there are")
     return np.ndarray(shape, dtype, bytearray(stream.read()), order="F" if fortran else "C")

@@ -270,11 +270,10 @@ def checked_folder(folder: PathLike) -> Path:
         If there is no folder of that name, or nothing of the kind in it.
     """
     root = Path(folder)
-    inside = sorted(path.name for path in root.iterdir()) if root.is_dir() else []
+    inside = sorted(path.name for path in root.glob("*"))
     if not any(name.startswith(("corpus", "queries", "qrels")) for name in inside):
-        what = "is not a folder" if root.exists() else "does not exist"
-        if root.is_dir():
-            what = f"holds {', '.join(inside[:_SHOWN]) or 'nothing'}"
+        held = f"holds {', '.join(inside[:_SHOWN]) or 'nothing'}"
+        what = held if root.exists() else "does not exist"
         raise DataError(
             f"{root} {what}; expected a folder with corpus/<source>.jsonl or corpus.jsonl, "
             "queries.jsonl and qrels/<split>.tsv"

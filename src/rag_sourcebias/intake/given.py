@@ -115,10 +115,9 @@ def _named(value: str | os.PathLike[str], split: str, grade_scale: float) -> Dat
     known = [entry.name for entry in list_datasets()]
     if value in ("sample", *known):
         return load_sample(known[0] if value == "sample" else str(value))
-    what = "is a file" if is_path(value) and Path(value).is_file() else "is no folder"
     raise DataError(
-        f"data {str(value)!r} {what} and no data set of that name is known; expected a BEIR folder "
-        f"(corpus, queries.jsonl, qrels), or one of sample, {', '.join(known)}"
+        f"data {str(value)!r} is no folder, and no data set of that name is known; expected a BEIR "
+        f"folder (corpus, queries.jsonl, qrels), or one of sample, {', '.join(known)}"
     )
 
 

@@ -153,26 +153,26 @@ def plain_cells(cells: list[Any], where: str) -> list[Any]:
     if kinds <= {str, int, float, bool, NoneType}:
         return [None if cell != cell else cell for cell in cells]  # noqa: PLR0124 - NaN
     try:
-        repr([cell for cell in cells if isinstance(cell, list | dict)])
+        return list(map(_plain, cells))
     except RecursionError as error:
         raise DataError(
             f"{where} holds lists in lists, too deep to be read; expected numbers or texts"
         ) from error
-    return [None if _is_missing(cell) else _plain(cell) for cell in cells]
 
 
 def _plain(cell: Any) -> Any:  # noqa: ANN401 - of any table
     if isinstance(cell, np.generic | np.ndarray):
-        return cell.tolist()
-    # else a date, a Decimal, a category
-    return cell if isinstance(cell, bool | int | float | str | list | dict) else str(cell)
-
-
-def _is_missing(cell: Any) -> bool:  # noqa: ANN401
+        cell = cell.tolist()
+    if isinstance(cell, list | dict):
+        repr(cell)  # it will be in messages: as deep as that can be shown
+        return cell
     try:
-        return cell is None or bool(cell != cell)  # noqa: PLR0124 - NaN is missing
-    except (TypeError, ValueError):  # pandas.NA says of itself neither; an array says several
-        return not isinstance(cell, np.ndarray)
+        missing = cell is None or bool(cell != cell)  # noqa: PLR0124 - NaN is missing
+    except TypeError:  # pandas.NA says of itself neither
+        missing = True
+    # else a date, a Decimal, a category
+    plain = cell if isinstance(cell, bool | int | float | str) else str(cell)
+    return None if missing else plain
 
 
 def name_of(value: object) -> str | None:

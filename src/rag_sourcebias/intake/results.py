@@ -86,8 +86,11 @@ def listed(result: Any) -> Any:  # noqa: ANN401
     arrays = [isinstance(part, np.ndarray) for part in result] if type(result) is tuple else []
     if arrays == [True, True]:
         return _of_faiss(*result)
-    if isinstance(result, Sequence):
-        return _of_sequence(result)
+    if isinstance(result, list | tuple):
+        if len(result) == 1 and isinstance(result[0], list) and not is_pair(result[0]):
+            return result[0]  # of one query, as Milvus returns it
+        padded = bool(result) and _is_none(result[-1])
+        return [row for row in result if not _is_none(row)] if padded else result
     if isinstance(result, Mapping) and isinstance(result.get("ids"), list):
         return _of_chroma(result)
     for path in _HITS:
@@ -105,15 +108,9 @@ def _is_attr_list(value: object) -> bool:
     return type(value).__name__ == "AttrList"
 
 
-def _of_sequence(result: Sequence[Any]) -> Sequence[Any]:
-    if len(result) == 1 and isinstance(result[0], list) and not is_pair(result[0]):
-        return result[0]  # of one query, as Milvus returns it
-    if any(type(row) in _WHOLE and row == _NONE_FOUND for row in result):
-        return [row for row in result if row != _NONE_FOUND]
-    return result
-
-
-_WHOLE = (int, np.int64, np.int32)
+def _is_none(row: object) -> bool:
+    """Whether a row says that FAISS found too few, by its number."""
+    return isinstance(row, int | np.integer) and row == _NONE_FOUND
 
 
 def _of_faiss(distances: Any, rows: Any) -> list[tuple[int, float]]:  # noqa: ANN401
@@ -133,19 +130,14 @@ def _of_faiss(distances: Any, rows: Any) -> list[tuple[int, float]]:  # noqa: AN
 
 def _of_chroma(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what a collection of Chroma returned for one query."""
-    ids = result["ids"]
-    nested = bool(ids) and isinstance(ids[0], list)
-    if nested and len(ids) > 1:
-        raise DataError(f"results of {len(ids)} queries at once; return those of the query asked")
-    columns: dict[str, Sequence[Any]] = {}
-    for name, key in (
-        ("id", "ids"), ("text", "documents"), ("metadata", "metadatas"), ("distance", "distances")
-    ):  # fmt: skip
-        values = result.get(key)
-        if values:
-            columns[name] = values[0] if nested else values
-    rows = zip(*columns.values(), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    keys = {"ids": "id", "documents": "text", "metadatas": "metadata", "distances": "distance"}
+    columns = {name: result[key] for key, name in keys.items() if result.get(key)}
+    if columns and isinstance(result["ids"][0], list):
+        n = len(result["ids"])
+        if n > 1:
+            raise DataError(f"results of {n} queries at once; return those of the query asked")
+        columns = {name: column[0] for name, column in columns.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 # Rows of databases, and hits that are objects.
