@@ -89,13 +89,10 @@ _PACKED = {
 }
 
 
-def packing_of(path: Path, stream: io.BufferedReader) -> str | None:
-    """Return how a file is packed, by its first bytes or else its ending; None for plain ones."""
+def packing_of(stream: io.BufferedReader) -> str | None:
+    """Return how a file is packed, by its first bytes; None for plain ones."""
     start = stream.peek(10)
-    by_bytes = next((ending for ending, begins in _PACKED.items() if begins.match(start)), None)
-    if by_bytes is not None or not start:
-        return by_bytes
-    return path.suffix if path.suffix in _PACKED else None
+    return next((ending for ending, begins in _PACKED.items() if begins.match(start)), None)
 
 
 def _unpacked(path: Path, stream: io.BufferedReader, packing: str | None) -> Any:  # noqa: ANN401
@@ -134,7 +131,7 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, path: Path, stream: io.BufferedReader, *, most: int | None) -> None:
         self._path, self._stream, self._most = path, stream, most
-        packing = packing_of(path, stream)
+        packing = packing_of(stream)
         self._size = os.fstat(stream.fileno()).st_size if packing else None
         self._data = _unpacked(path, stream, packing)
         self._n_bytes = 0

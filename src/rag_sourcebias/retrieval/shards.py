@@ -453,7 +453,7 @@ def open_corpus(
 
 def _indexed(source: str | None, path: Path, shard_documents: int) -> CorpusFile:
     with open_file(path) as stream:
-        packed = packing_of(path, stream) is not None
+        packed = packing_of(stream) is not None
     if packed:
         raise DataError(
             f"{path} is compressed: a shard starts in the middle of its file, which only an "
