@@ -29,5 +29,5 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if clients is None or (nextitem is not None and nextitem.path == item.path):
         return
     systems = clients.SharedSystemClient._identifier_to_system
-    for name in [n for n in systems if os.sep in n and "chroma-tests-" not in n]:  # folders
+    for name in [n for n in systems if os.sep in n]:  # folders
         systems.pop(name).stop()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chroma_folder import shared_client
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.errors import DataError
@@ -37,7 +36,7 @@ class TwoSided(HashingEncoder):
 
 def test_documents_and_queries_go_their_own_way_in_order() -> None:
     encoder = TwoSided(16)
-    collection = shared_client().create_collection(
+    collection = chromadb.EphemeralClient().create_collection(
         f"ef-{next(names)}",
         embedding_function=EncoderEmbeddingFunction(encoder),
         configuration={"hnsw": {"space": "ip"}},
@@ -54,7 +53,7 @@ def test_documents_and_queries_go_their_own_way_in_order() -> None:
 
 
 def test_the_space_is_cosine_unless_another_is_named() -> None:
-    collection = shared_client().create_collection(
+    collection = chromadb.EphemeralClient().create_collection(
         f"ef-{next(names)}", embedding_function=EncoderEmbeddingFunction(HashingEncoder())
     )
     assert collection.configuration_json["hnsw"]["space"] == "cosine"
@@ -124,7 +123,7 @@ def test_a_model_that_changed_since_is_refused() -> None:
 
 
 def test_another_encoder_on_a_collection_is_found_out() -> None:
-    collection = shared_client().create_collection(
+    collection = chromadb.EphemeralClient().create_collection(
         f"ef-{next(names)}", embedding_function=EncoderEmbeddingFunction(HashingEncoder(8))
     )
     EncoderEmbeddingFunction(HashingEncoder(8)).check(collection)
@@ -134,7 +133,9 @@ def test_another_encoder_on_a_collection_is_found_out() -> None:
     with pytest.raises(DataError, match="cannot be compared"):
         other.validate_config_update({"fingerprint": "a"}, {"fingerprint": "b"})
     other.validate_config_update({"fingerprint": "a"}, {"fingerprint": "a"})
-    plain = shared_client().create_collection(f"ef-{next(names)}", embedding_function=None)
+    plain = chromadb.EphemeralClient().create_collection(
+        f"ef-{next(names)}", embedding_function=None
+    )
     with pytest.raises(DataError, match=r"made with the encoder"):
         other.check(plain)
 

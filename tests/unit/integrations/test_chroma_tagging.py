@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chroma_folder import shared_client
 from chroma_server import chroma_server
 
 from rag_sourcebias.core.data import DocTags
@@ -48,7 +47,7 @@ def doc_id(i: int) -> str:
 
 
 def make(n: int = 20, *, client: Any = None, metadata: bool = True, name: str | None = None) -> Any:
-    client = client or shared_client()
+    client = client or chromadb.EphemeralClient()
     collection = client.create_collection(
         name or f"tagging-{next(numbers)}", embedding_function=None
     )
@@ -402,7 +401,9 @@ def nodes() -> list[TextNode]:
 
 @pytest.fixture
 def store() -> ChromaVectorStore:
-    collection = shared_client().create_collection(f"llama-{next(names)}", embedding_function=None)
+    collection = chromadb.EphemeralClient().create_collection(
+        f"llama-{next(names)}", embedding_function=None
+    )
     store = ChromaVectorStore(chroma_collection=collection)
     store.add(nodes())
     return store
@@ -470,7 +471,9 @@ def test_tagging_again_after_others_replaces_and_removes(
 
 @pytest.mark.parametrize("content", ["{", "[]", '"node"', '{"metadata": 1}', "NaN"])
 def test_a_damaged_node_is_named_before_anything_is_written(content: str) -> None:
-    collection = shared_client().create_collection(f"llama-{next(names)}", embedding_function=None)
+    collection = chromadb.EphemeralClient().create_collection(
+        f"llama-{next(names)}", embedding_function=None
+    )
     collection.add(ids=["a#human"], embeddings=[[1.0]], metadatas=[{NODE_KEY: content}])
     with pytest.raises(DataError, match=r"document 'a#human': '_node_content' is not a node"):
         tag_collection(collection, IdTagger())

@@ -83,6 +83,8 @@ def seen(handler: SourceBiasCallbackHandler, observer: CollectingObserver) -> in
 
 
 # ways of asking
+
+
 def test_per_call_bound_and_inside_a_chain(fixed, observer) -> None:
     handler = SourceBiasCallbackHandler(observer)
     config = {"callbacks": [handler]}
@@ -105,6 +107,8 @@ def test_a_sync_handler_runs_on_the_loop_itself(fixed, observer) -> None:
 
 
 # nesting
+
+
 def test_composites_of_the_framework_count_once(fixed, observer) -> None:
     handler = SourceBiasCallbackHandler(observer)
     config = {"callbacks": [handler]}
@@ -135,6 +139,8 @@ def test_a_bare_thread_inside_a_retriever_counts_once(fixed, observer, through) 
 
 
 # ends
+
+
 @pytest.mark.parametrize("pause", [True, False])
 def test_a_retrieval_after_a_cancelled_one_in_the_same_task_counts(fixed, observer, pause) -> None:
     """Such as a fallback after a timeout, which comes before the task has let go of the frames."""
@@ -175,6 +181,8 @@ def test_a_retrieval_after_an_interrupted_one_counts(fixed, observer) -> None:
 
 
 # what is recorded
+
+
 def test_ids_fall_back_to_the_text_and_are_always_text(observer) -> None:
     class Numbered(Document):
         id: Any = None
@@ -232,6 +240,8 @@ def test_labels_name_retriever_and_store_and_no_metadata_of_the_user(observer) -
 
 
 # the whole process
+
+
 def test_closing_during_a_retrieval_records_nothing_more(observer) -> None:
     class Closing(FixedRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
@@ -267,6 +277,8 @@ def filled(store: Any) -> Any:
 
 
 # retrievers
+
+
 def test_an_observed_retriever_passes_for_itself(fixed, observer) -> None:
     plain = fixed.model_copy()
     shown = (repr(fixed), str(fixed), fixed.model_dump(), dumps(fixed), fixed.get_name())
@@ -403,6 +415,8 @@ def test_a_cancelled_retrieval_leaves_nothing_behind(observer) -> None:
 
 
 # vector stores
+
+
 @pytest.mark.parametrize("kind", STORES)
 def test_direct_searches_are_observed_with_scores(kind, observer) -> None:
     store = filled(STORES[kind](embeddings()))

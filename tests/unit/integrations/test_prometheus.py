@@ -4,6 +4,7 @@ import json
 import re
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.data import MonitorSnapshot
-from rag_sourcebias.monitor.metrics import RULE_FILES, read_rules
+from rag_sourcebias.monitor.metrics import RULE_FILES, read_rules, write_rules
 from rag_sourcebias_integrations.prometheus.collector import SkewCollector
 
 pytestmark = pytest.mark.frameworks
@@ -234,6 +235,20 @@ def selectors(node: Any) -> Iterator[Any]:
         yield from selectors(inner)
     if hasattr(node, "matchers"):
         yield node
+
+
+def test_a_file_that_is_there_stays_and_a_folder_that_cannot_be_made_is_named(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ALERTS).write_text("mine", encoding="utf-8")
+    with pytest.raises(DataError, match=r"has alerts\.yml already; say overwrite=True"):
+        write_rules(tmp_path)
+    assert (tmp_path / ALERTS).read_text(encoding="utf-8") == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [ALERTS]
+    write_rules(tmp_path, overwrite=True)
+    assert (tmp_path / ALERTS).read_text(encoding="utf-8") == read_rules(ALERTS)
+    with pytest.raises(DataError, match="rule files cannot be written to"):
+        write_rules(tmp_path / ALERTS / "folder")
 
 
 def test_every_expression_is_promql_about_labels_that_exist() -> None:

@@ -1,14 +1,13 @@
 """The clients that people search with, in front of real stores or of a server that answers as one.
 
-Haystack's documents come from its own store, rows of pgvector from a PostgreSQL that is started
-here; the clients of Elasticsearch and OpenSearch talk to a local server.
+Haystack's documents come from its own store; the clients of Elasticsearch and OpenSearch talk to a
+local server.
 """
 
 import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,39 +152,3 @@ def test_retrievers_pipelines_and_stores_of_haystack() -> None:
     pipeline = haystack.Pipeline()
     pipeline.add_component("bm25", retrievers.InMemoryBM25Retriever(store))
     check(lambda text: pipeline.run({"bm25": {"query": text}}), scores, hits="bm25.documents")
-
-
-# Rows of pgvector, as each driver and each row factory returns them
-
-
-SQL = "select id, document, metadata, embedding <-> %s as distance from docs order by 4"
-QUERY = "[1,0]"
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    pgserver = pytest.importorskip("pgserver", reason="no PostgreSQL to start")
-    psycopg = pytest.importorskip("psycopg")
-    folder: Path = tmp_path_factory.mktemp("pg")
-    for above in (folder, *folder.parents[:3]):  # its server gives up the rights of root
-        above.chmod(above.stat().st_mode | 0o055)
-    server = pgserver.get_server(folder)
-    uri: str = server.get_uri()
-    with psycopg.connect(uri, autocommit=True) as connection:
-        connection.execute("create extension vector")
-        connection.execute(
-            "create table docs (id text, document text, metadata jsonb, embedding vector(2))"
-        )
-        for doc_id, source, vector in (("a", "human", QUERY), ("b", "llm:x", "[1,1]")):
-            row = (doc_id, "a text", json.dumps({"rsb_source": source}), vector)
-            connection.execute("insert into docs values (%s, %s, %s, %s)", row)
-    yield uri
-    server.cleanup()
-
-
-@pytest.mark.parametrize("factory", ["dict_row", "namedtuple_row"])
-def test_rows_of_psycopg(postgres: str, factory: str) -> None:
-    psycopg = pytest.importorskip("psycopg")
-    rows = pytest.importorskip("psycopg.rows")
-    with psycopg.connect(postgres, row_factory=getattr(rows, factory)) as connection:
-        check(lambda _: connection.execute(SQL, (QUERY,)).fetchall(), [0, -1])

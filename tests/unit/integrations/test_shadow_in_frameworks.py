@@ -58,6 +58,8 @@ def filled(dimension: int = 64) -> Any:
 
 
 # results
+
+
 def test_the_very_objects_of_the_current_one_come_back_on_every_way() -> None:
     current, candidate = fixed("a", "b"), fixed("h", "a")
     shadowed = ShadowedRetriever(current, candidate)
@@ -77,6 +79,8 @@ def test_the_very_objects_of_the_current_one_come_back_on_every_way() -> None:
 
 
 # what the application sees of the shadow
+
+
 def test_everything_observed_counts_each_query_once() -> None:
     observer = CountingObserver()
     inner = filled().as_retriever()
@@ -172,6 +176,8 @@ def names(found: Sequence[NodeWithScore]) -> list[str]:
 
 
 # results
+
+
 def test_the_very_nodes_of_the_current_one_come_back() -> None:
     current, candidate = Fixed("a", "b"), Fixed("h", "a")
     shadowed = ShadowedNodes(current, candidate)
@@ -217,6 +223,8 @@ def test_index_nodes_are_followed_as_far_as_without_us() -> None:
 
 
 # what the application sees of the shadow
+
+
 def test_everything_observed_of_llama_index_counts_each_query_once() -> None:
     observer = CountingObserver()
     inner, other = indexed(), indexed(2)
@@ -240,6 +248,8 @@ def test_everything_observed_of_llama_index_counts_each_query_once() -> None:
 
 
 # options
+
+
 def test_two_indexes_are_matched_by_document_and_tags_come_from_a_store() -> None:
     store = MemoryTagStore()
     store.put([(f"file{i}", DocTags(source="human" if i % 2 else "llm:x")) for i in range(5)])

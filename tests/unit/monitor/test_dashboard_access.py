@@ -124,15 +124,10 @@ def test_hosts(asker: Asker) -> None:
         b"",
         b"evil.example",
         b"localhost.evil.example",
-        b"localhost:80:80",
         b"[::2]",
-        b"::1",
-        b"localhost:x",
-        b"localhost/",
         b"a@localhost",
         b"localhost\x00",
         b"\xff",
-        b"127.0.0.1",
     ):
         assert status(bad) == 421
     assert status() == 421

@@ -223,16 +223,13 @@ def test_no_secret_is_logged_or_shown(caplog: pytest.LogCaptureFixture, fault: i
     ("url", "message"),
     [
         ("ftp://host/TOKEN", r"must start with http:// or https://, got scheme 'ftp'"),
-        ("file:///TOKEN", "must start with http:// or https://, got scheme 'file'"),
         ("host/TOKEN", "must start with http:// or https://, got scheme ''"),
         ("http:///TOKEN", "has no host"),
         ("http://user:TOKEN@host/", "holds a user or password"),
         ("http://host:99999/TOKEN", "no valid host or port"),
-        ("http://host:x/TOKEN", "no valid host or port"),
         ("http://[::1/TOKEN", "no valid host or port"),
         ("http://a..b/TOKEN", "no valid host or port"),
         ("http://host/TOKEN\r\nX-Header: 1", "holds spaces or characters"),
-        ("http://host/TOKEN 1", "holds spaces or characters"),
         ("http://host/TOKEN\u00e9", "holds spaces or characters"),
     ],
 )

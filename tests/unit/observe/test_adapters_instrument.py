@@ -30,14 +30,9 @@ def entry(name: str, value: str) -> EntryPoint:
 
 
 def test_nothing_fits() -> None:
-    with pytest.raises(DataError) as caught:
+    told = r"type collections.Counter cannot be instrumented; expected a function .* LangChain"
+    with pytest.raises(DataError, match=told):
         instrument(Counter(), CollectingObserver())
-    assert str(caught.value) == (
-        "an object of type collections.Counter cannot be instrumented; expected a function from a "
-        'query to documents, best first; a Chroma collection or client, or "chroma" for all '
-        'collections; a LangChain retriever or vector store, or "langchain" for all retrievers; a '
-        'LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers'
-    )
     with pytest.raises(DataError, match=r"^'weaviate' cannot be instrumented; expected a function"):
         instrument("weaviate", CollectingObserver())
     with pytest.raises(DataError, match=r"^'callable' cannot be instrumented"):

@@ -1,13 +1,19 @@
-"""Facts of a retrieval on spans of the real SDK, also inside real instrumented frameworks."""
+"""Instruments and spans read by the real SDK, by none, and inside instrumented frameworks."""
 
 import asyncio
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+pytest.importorskip("opentelemetry.sdk.metrics")
 pytest.importorskip("opentelemetry.sdk.trace")
 
+from monitor_states import alarm, share, snapshot
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import Gauge, InMemoryMetricReader, Sum
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -16,12 +22,134 @@ from opentelemetry.trace import SpanKind
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.data import MonitorSnapshot
+from rag_sourcebias.monitor.metrics import METRICS
+from rag_sourcebias.monitor.sinks import Sink
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import CountingObserver, ExposureObserver, ObserverGroup
 from rag_sourcebias.observe.recorder import Recorder, instrument
-from rag_sourcebias_integrations.opentelemetry.instruments import SkewSpanObserver
+from rag_sourcebias_integrations.opentelemetry.instruments import SkewInstruments, SkewSpanObserver
 
 pytestmark = pytest.mark.frameworks
+
+
+class Monitor:
+    def __init__(self) -> None:
+        self.n, self.asked = 100, 0
+
+    def snapshot(self) -> tuple[MonitorSnapshot, ...]:
+        self.asked += 1
+        return (snapshot(self.n), snapshot(self.n, by="style", groups=(share("news", 0.5),)))
+
+
+@pytest.fixture
+def reader() -> InMemoryMetricReader:
+    return InMemoryMetricReader()
+
+
+@pytest.fixture
+def provider(reader: InMemoryMetricReader) -> Iterator[MeterProvider]:
+    made = MeterProvider([reader], shutdown_on_exit=False)
+    yield made
+    made.shutdown()
+
+
+def metrics(reader: InMemoryMetricReader) -> dict:
+    data = reader.get_metrics_data()
+    if data is None:
+        return {}
+    return {
+        metric.name: metric
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+
+
+def values(reader: InMemoryMetricReader) -> dict[str, dict[tuple, float]]:
+    return {
+        name: {tuple(sorted(p.attributes.items())): p.value for p in metric.data.data_points}
+        for name, metric in metrics(reader).items()
+    }
+
+
+def test_a_collection(reader: InMemoryMetricReader, provider: MeterProvider) -> None:
+    SkewInstruments(Monitor().snapshot, meter=provider.get_meter("test"))
+    found = values(reader)
+    docs = ("collection", "docs")
+    assert found.keys() == {f"rag_sourcebias.{metric.name}" for metric in METRICS}
+    assert found["rag_sourcebias.retrievals"] == {(docs,): 100}
+    assert found["rag_sourcebias.exposure"][("by", "style"), docs, ("group", "news")] == 0.5
+
+
+def test_kinds_and_units(reader: InMemoryMetricReader, provider: MeterProvider) -> None:
+    SkewInstruments(Monitor().snapshot, meter=provider.get_meter("test"))
+    found = metrics(reader)
+    for metric in METRICS:
+        read = found[f"rag_sourcebias.{metric.name}"]
+        assert (read.unit, read.description) == (metric.unit, metric.about)
+        if metric.kind != "gauge":
+            assert isinstance(read.data, Sum)
+            assert read.data.is_monotonic
+        else:
+            assert isinstance(read.data, Gauge)
+
+
+def test_each_collection_reads_the_monitor_once(
+    reader: InMemoryMetricReader, provider: MeterProvider
+) -> None:
+    monitor = Monitor()
+    instruments = SkewInstruments(monitor.snapshot, meter=provider.get_meter("test"))
+    assert monitor.asked == 0
+    for n in (100, 150, 225):
+        monitor.n = n
+        instruments.alarm(alarm(rule="change"))
+        found = values(reader)
+        assert found["rag_sourcebias.retrievals"] == {(("collection", "docs"),): n}
+    assert monitor.asked == 3
+    changes = (("collection", "docs"), ("rule", "change"))
+    assert found["rag_sourcebias.alarms"][changes] == 3
+
+
+def test_closed_instruments_read_no_more(
+    reader: InMemoryMetricReader, provider: MeterProvider
+) -> None:
+    monitor = Monitor()
+    instruments = SkewInstruments(monitor.snapshot, meter=provider.get_meter("test"))
+    assert isinstance(instruments, Sink)
+    instruments.snapshots([snapshot()])
+    instruments.close()
+    assert not any(values(reader).values())
+    assert monitor.asked == 0
+
+
+def test_without_an_sdk_nothing_is_read_or_imported() -> None:
+    code = (
+        "import sys\n"
+        "from rag_sourcebias_integrations.opentelemetry import SkewInstruments\n"
+        "def never():\n"
+        "    raise SystemExit('read')\n"
+        "SkewInstruments(never).close()\n"
+        "assert 'opentelemetry.sdk' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("prefix", ["", "9", "a b", "_x", "é", "a" * 101])
+def test_a_prefix_that_starts_no_name(prefix: str) -> None:
+    with pytest.raises(DataError, match="prefix of metrics must be letters, digits, _, "):
+        SkewInstruments(Monitor().snapshot, prefix=prefix)
+
+
+# Facts of a retrieval on spans of the real SDK, also inside real instrumented frameworks
+
 
 SOURCES = ("human", "llm:gpt", None, "llm:gpt")
 PREFIX = "rag_sourcebias."
@@ -33,7 +161,7 @@ def exporter() -> InMemorySpanExporter:
 
 
 @pytest.fixture
-def provider(exporter: InMemorySpanExporter) -> Iterator[TracerProvider]:
+def tracing(exporter: InMemorySpanExporter) -> Iterator[TracerProvider]:
     made = TracerProvider(shutdown_on_exit=False)
     made.add_span_processor(SimpleSpanProcessor(exporter))
     yield made
@@ -64,10 +192,10 @@ def with_facts(exporter: InMemorySpanExporter) -> list[ReadableSpan]:
 
 
 def test_attributes_of_the_current_span(
-    exporter: InMemorySpanExporter, provider: TracerProvider
+    exporter: InMemorySpanExporter, tracing: TracerProvider
 ) -> None:
     observer, exposure = SkewSpanObserver(), ExposureObserver()
-    with provider.get_tracer("app").start_as_current_span("retrieve"):
+    with tracing.get_tracer("app").start_as_current_span("retrieve"):
         for one in (observer, exposure):
             one.observe(event(*SOURCES))
     (span,) = exporter.get_finished_spans()
@@ -85,10 +213,10 @@ def test_attributes_of_the_current_span(
     assert "id0" not in str(span.to_json())
 
 
-def test_styles_and_many_groups(exporter: InMemorySpanExporter, provider: TracerProvider) -> None:
+def test_styles_and_many_groups(exporter: InMemorySpanExporter, tracing: TracerProvider) -> None:
     capped = SkewSpanObserver(max_groups=2)
     styles = SkewSpanObserver(by="style")
-    with provider.get_tracer("app").start_as_current_span("retrieve"):
+    with tracing.get_tracer("app").start_as_current_span("retrieve"):
         capped.observe(event(*(f"llm:{i}" for i in range(8))))
         styles.observe(event("human", None, style="news"))
     (span,) = exporter.get_finished_spans()
@@ -114,8 +242,8 @@ def test_without_a_recording_span_nothing_is_computed(exporter: InMemorySpanExpo
     assert not exporter.get_finished_spans()
 
 
-def test_a_span_of_its_own(exporter: InMemorySpanExporter, provider: TracerProvider) -> None:
-    tracer = provider.get_tracer("app")
+def test_a_span_of_its_own(exporter: InMemorySpanExporter, tracing: TracerProvider) -> None:
+    tracer = tracing.get_tracer("app")
     observer = SkewSpanObserver(where="span", tracer=tracer)
     with tracer.start_as_current_span("request"):
         observer.observe(event("human", collection="docs"))
@@ -133,7 +261,7 @@ def test_a_span_of_its_own(exporter: InMemorySpanExporter, provider: TracerProvi
     assert abs(inside.end_time - request.end_time) < 60e9
 
 
-def test_what_fails_is_counted(provider: TracerProvider) -> None:
+def test_what_fails_is_counted(tracing: TracerProvider) -> None:
     def broken() -> None:
         raise RuntimeError("text of a user")
 
@@ -142,7 +270,7 @@ def test_what_fails_is_counted(provider: TracerProvider) -> None:
     assert observer.dropped.by_reason == {"span could not be written": 1}
     group = ObserverGroup(observer, CountingObserver())
     assert group.inline is True
-    with provider.get_tracer("app").start_as_current_span("retrieve"):
+    with tracing.get_tracer("app").start_as_current_span("retrieve"):
         Recorder(group).record(["a"])
     assert group.observers[1].n_events == 1
     assert group.dropped.total == 0
@@ -166,21 +294,21 @@ def metadata(source: str | None) -> dict[str, str]:
 
 
 @pytest.fixture
-def llama_index_traced(provider: TracerProvider) -> Iterator[None]:
+def llama_index_traced(tracing: TracerProvider) -> Iterator[None]:
     pytest.importorskip("llama_index.core")
     module = pytest.importorskip("openinference.instrumentation.llama_index")
     instrumentor = module.LlamaIndexInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
+    instrumentor.instrument(tracer_provider=tracing)
     yield
     instrumentor.uninstrument()
 
 
 @pytest.fixture
-def langchain_traced(provider: TracerProvider) -> Iterator[None]:
+def langchain_traced(tracing: TracerProvider) -> Iterator[None]:
     pytest.importorskip("langchain_core")
     module = pytest.importorskip("openinference.instrumentation.langchain")
     instrumentor = module.LangChainInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
+    instrumentor.instrument(tracer_provider=tracing)
     yield
     instrumentor.uninstrument()
 
@@ -213,7 +341,7 @@ def test_llama_index_with_openinference(exporter: InMemorySpanExporter, *, use_a
 @pytest.mark.usefixtures("langchain_traced")
 @pytest.mark.parametrize("use_async", [False, True])
 def test_langchain_with_openinference(
-    exporter: InMemorySpanExporter, provider: TracerProvider, *, use_async: bool
+    exporter: InMemorySpanExporter, tracing: TracerProvider, *, use_async: bool
 ) -> None:
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
@@ -227,9 +355,7 @@ def test_langchain_with_openinference(
                 for i, source in enumerate(SOURCES)
             ]
 
-    own = SkewSpanObserver(
-        where="span", current=get_current_span, tracer=provider.get_tracer("app")
-    )
+    own = SkewSpanObserver(where="span", current=get_current_span, tracer=tracing.get_tracer("app"))
     around = SkewSpanObserver(where="attributes", current=get_current_span)
     chain = Fixed() | RunnableLambda(len)
     with instrument("langchain", ObserverGroup(own, around)):
