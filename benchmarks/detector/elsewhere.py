@@ -28,9 +28,8 @@ from sets import Labelled
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.verified import require_informative
+from rag_sourcebias.infer.verified import Verification, require_informative
 from rag_sourcebias.intake.beir import read_corpus
-from rag_sourcebias.intake.verified import Verification
 from rag_sourcebias.tagging.detector.fit import fit_detector
 from rag_sourcebias.tagging.detector.model import Rate, auroc
 

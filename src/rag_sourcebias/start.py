@@ -409,7 +409,7 @@ def _of_scores(table: Table, what: str) -> Iterator[Guess]:
         marked = find_answer_columns(table.names, table.path)
     long = "system" in marked
     human = _numbered(table, _PEOPLE)
-    usual = _column(table, "human") or (marked["correct"][0] if long else None)
+    usual = _column(table, "human") or marked.get("correct")
     if usual and not human:
         human = [usual]
     answer, judge = _column(table, "answer"), _column(table, "judge")

@@ -128,7 +128,7 @@ def test_a_ragas_result_says_what_it_lacks(tmp_path: Path) -> None:
     message = refused(*args, "--human-file", "labels.csv", cwd=tmp_path)
     assert "--metric <name> out of answer_correctness, faithfulness" in message
     chosen = (*args, "--metric", "answer_correctness")
-    assert "no column of human labels" in refused(*chosen, cwd=tmp_path)
+    assert "no column is recognised as human" in refused(*chosen, cwd=tmp_path)
     write_csv(tmp_path / "other.csv", ("nr", "label"), [(1, 1)])
     assert "nothing joins ragas.csv" in refused(*chosen, "--human-file", "other.csv", cwd=tmp_path)
 

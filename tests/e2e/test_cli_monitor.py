@@ -18,7 +18,7 @@ from command_line import COMMAND, ENVIRONMENT, inside, refused, succeed, write_c
 from shifted_logs import EVERY, HUMAN, START, write_log
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.intake.verified import Verification, write_verification
+from rag_sourcebias.infer.verified import Verification, write_verification
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
 

@@ -68,7 +68,7 @@ def fill(folder: Path, name: str, rows: range) -> None:
     """Do what people do: look at the text, and know."""
     truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
     manifest = json.loads((folder / f"{name}.manifest.json").read_text(encoding="utf-8"))
-    doc_of = {row[0]: row[1] for row in manifest["drawn"]}
+    doc_of = {row["row_id"]: row["name"] for row in manifest["rows"]}
     with (folder / name).open(encoding="utf-8-sig", newline="") as file:
         table = list(csv.DictReader(file))
     assert list(table[0]) == ["row_id", "text", "source"]  # nothing of what the detector said

@@ -8,12 +8,12 @@ from scipy.stats import binom
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.infer.verified import (
+    Verification,
     draw_chances,
     draw_rows,
     relevant_slots,
     verified_delta,
 )
-from rag_sourcebias.intake.verified import Verification
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig
 

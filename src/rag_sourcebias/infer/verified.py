@@ -9,13 +9,17 @@ documents are retrieved most, and no rate of a detector is carried from elsewher
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, Run
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, is_source, require_name
+from rag_sourcebias.core.files import PathLike, sound
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
@@ -25,13 +29,119 @@ from rag_sourcebias.infer.means import (
     two_way_variance,
 )
 from rag_sourcebias.infer.samples import inclusion_probabilities
-from rag_sourcebias.intake.verified import Verification, side
+from rag_sourcebias.infer.sheets import manifest_path, read_blind_sheet, write_blind_sheet
+from rag_sourcebias.intake.tables import cells_as
 from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join
 
 #: Fewest verified documents, and fewest of either kind, from which an error is stated.
 MIN_VERIFIED, MIN_OF_KIND = 50, 5
 _FLOOR = 0.1  # of the mean size: what other runs retrieve keeps a chance to be drawn
 _ADDED = 2  # wrong tags that the variance adds to those that were found, as Agresti and Coull do
+
+
+# Sheets on which people say who wrote a document, blind to what a detector said of it.
+
+
+_ASKED = "source"
+_SHOWN = 20_000  # characters of a text: what a detector reads, and a spreadsheet cell holds
+UNCLEAR = "unclear"
+
+
+def side(source: str | None) -> int:
+    """Return 1 for people, −1 for a model, 0 where neither is known."""
+    return 0 if source is None or source == UNCLEAR else 1 if source == "human" else -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Verification:
+    """Tags of documents, and what people found of some of them, in their random order.
+
+    Parameters
+    ----------
+    kind : {"store", "slots"}
+        Drawn evenly from a store, or from relevant documents by what they weigh in a ranking.
+    detector : str
+        Fingerprint.
+    tags : dict of str to str or None
+        Source by document id, of all documents that could have been drawn or were declared.
+    chance : mapping of str to float
+        To be drawn and filled in, of documents whose tag is a guess; the others are declared.
+    truth : mapping of str to str
+        Source, or "unclear", of documents that people have looked at.
+    score : mapping of str to float
+        Probability of a model, by the detector, of drawn documents.
+    decided : frozenset of str
+        Drawn documents that the detector would not leave unknown.
+    n_drawn : int
+        Rows of the sheet.
+    """
+
+    kind: Literal["store", "slots"]
+    detector: str
+    tags: dict[str, str | None]
+    chance: Mapping[str, float]
+    truth: Mapping[str, str]
+    score: Mapping[str, float]
+    decided: frozenset[str]
+    n_drawn: int
+
+    def sources(self) -> dict[str, str | None]:
+        """Source of the verified documents, as tags have it."""
+        named = {UNCLEAR: None, "llm": "llm:any"}
+        return {doc: named.get(source, source) for doc, source in self.truth.items()}
+
+
+def write_verification(path: PathLike, found: Verification, texts: Mapping[str, str]) -> Path:
+    """Write a sheet of the documents that have a score, in their order; return its manifest.
+
+    Raises
+    ------
+    DataError
+        As :func:`~rag_sourcebias.infer.sheets.write_blind_sheet`.
+    """
+    rows = {doc_id: {"text": texts[doc_id][:_SHOWN]} for doc_id in found.score}
+    numbers = range(1, len(rows) + 1)
+    return write_blind_sheet(path, rows, asked=_ASKED, numbers=numbers, design=to_plain(found))
+
+
+def read_verification(path: PathLike) -> Verification:
+    """Read a sheet as far as it is filled in, from the first row on.
+
+    Raises
+    ------
+    DataError
+        If there is no manifest, a row is unknown, twice there or edited, one is blank before
+        others, or a source is none.
+    """
+    sheet = read_blind_sheet(path)
+    expected = "the manifest of a sheet that tag verify wrote"
+    with sound(manifest_path(path), expected):
+        drawn = from_plain(Verification, sheet.plan.design)
+    said = [""] * len(sheet.plan.rows)
+    for place, source in zip(sheet.places, cells_as(sheet.table, _ASKED, _source), strict=True):
+        said[place] = source
+    n = next((place for place, source in enumerate(said) if not source), len(said))
+    if any(said[n:]):
+        raise DataError(
+            f"{path}: row {sheet.plan.rows[n].row_id!r} is blank and later ones are filled in; "
+            f"fill in rows in order, from the first ({UNCLEAR} where nobody can tell): documents "
+            "left out are rarely random"
+        )
+    names = (row.name for row in sheet.plan.rows)
+    return replace(
+        drawn,
+        chance={doc: chance * max(n, 1) / len(said) for doc, chance in drawn.chance.items()},
+        truth=dict(zip(names, said[:n], strict=False)),
+        n_drawn=len(said),
+    )
+
+
+def _source(cell: str) -> str:
+    if cell.lower() in ("", "human", "llm", UNCLEAR):
+        return cell.lower()
+    if not is_source(cell):
+        raise DataError(f"{cell!r} is none of human, llm, llm:<model> and {UNCLEAR}")
+    return require_name(cell, "source")
 
 
 MIN_YOUDEN = 0.3  # sensitivity + specificity − 1 below which tags are too weak to correct for

@@ -1,9 +1,8 @@
 """Answers of systems with references and human verdicts, from any table."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,19 @@ from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.intake.objects import name_of
 from rag_sourcebias.intake.tables import (
+    Chosen,
     Table,
+    cells_as,
+    find_column,
     find_columns,
     find_ids,
     ids_of,
+    list_in,
     names_of,
     numbers_of,
     read_table,
     require_columns,
     require_once,
-    table_name,
     values_of,
 )
 
@@ -62,48 +64,37 @@ def split_references(reference: Any, *, separator: str | None = "/") -> list[str
     """
     if separator == "":
         raise DataError("separator '' is empty; give the text between alternatives, or None")
-    cell = _list_in(reference) if isinstance(reference, str) else reference
-    parts: Sequence[str | None]
-    if isinstance(cell, list | tuple):
-        parts = [_text(part) for part in cell]
+    listed = list_in(reference)
+    # "[1949]" is a list too, but brackets may also belong to the answer
+    if not (isinstance(listed, list) and all(isinstance(part, str) for part in listed)):
+        listed = reference
+    if isinstance(listed, list | tuple):
+        texts = list(map(_text, listed))
     else:
-        whole = _text(cell)
-        parts = [whole]
-        if whole is not None and separator is not None:
-            kept = separator == "/" and _NUMBERS.fullmatch(whole) is not None
-            parts = [whole] * kept + [*whole.split(separator)]
-    if None in parts:
-        raise DataError(f"reference {reference!r:.80} is neither text nor a list of texts")
-    texts = [part.strip() for part in parts if part and part.strip()]
+        whole = _text(listed)
+        texts = whole.split(separator) if separator else [whole]
+        if separator == "/" and _NUMBERS.fullmatch(whole):
+            texts.insert(0, whole)
+    texts = list(filter(None, map(str.strip, texts)))
     if not texts:
-        raise DataError(
-            f"reference {reference!r:.80} holds no text; at least one wording is needed"
-        )
+        raise DataError(f"{reference!r:.80} holds no text; at least one wording is needed")
     return list(dict.fromkeys(texts))
 
 
-def _text(cell: object) -> str | None:
-    """Return text, numbers as names, nothing as empty, None for anything else."""
-    missing = cell is None or cell != cell  # noqa: PLR0124 - NaN
-    return "" if missing else name_of(cell)
-
-
-def _list_in(cell: str) -> object:
-    """Return the list that a cell holds as JSON, else the cell."""
-    if cell.lstrip().startswith("["):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(cell)
-            # "[1] and more" is no JSON; "[1949]" is, but brackets may also belong to the answer
-            if isinstance(value, list) and all(isinstance(part, str) for part in value):
-                return value
-    return cell
+def _text(cell: object) -> str:
+    """Return text; numbers as they are written, nothing as empty."""
+    text = "" if cell is None or cell != cell else name_of(cell)  # noqa: PLR0124 - NaN
+    if text is None:
+        raise DataError(f"is {cell!r:.80}, which is not text")
+    return text
 
 
 # Which columns of a table of answers hold what.
 
 
-_ROLES = ("question", "system", "answer", "reference", "correct")
+_ROLES = ("question", "reference", "answer", "correct")
 _WIDE = "answer_"
+_TRUE = ("true", "1", "1.0", "yes")
 
 
 def find_answer_columns(
@@ -114,34 +105,33 @@ def find_answer_columns(
     Returns
     -------
     dict
-        ``question`` and ``reference``, and lists of ``answer`` and ``correct``: of one, and with
-        ``system``, where each row is an answer; else of one per system, and with ``improper``.
+        ``question`` and ``reference``; ``answer``, ``correct`` and ``system`` where each row is an
+        answer, else lists ``answers`` and ``verdicts`` of one column per system, and ``improper``.
 
     Raises
     ------
     DataError
         If one is not found, or several could be meant.
     """
-    roles: dict[str, str | None] = dict.fromkeys(_ROLES) | dict(given or {})
-    wide = [n for n in names if n.startswith(_WIDE) and n != _WIDE]
-    if not wide or find_columns(names, roles, path=path)["answer"] is not None:
-        needed = [role for role in _ROLES if role != "system"]
-        found = find_columns(names, roles, path=path, needed=needed)
-        return {**found, "answer": [found["answer"]], "correct": [found["correct"]]}
+    roles = dict.fromkeys((*_ROLES, "system")) | dict(given or {})
+    wide = [name for name in names if name.startswith(_WIDE) and name != _WIDE]
+    if not wide or roles["answer"] or find_column(names, "answer", path=path):
+        return find_columns(names, path, roles=roles, needed=_ROLES)
     verdicts = []
     for column in wide:
         system = require_name(column.removeprefix(_WIDE), "system", path)
-        both = [name for name in (f"judge_{system}", f"correct_{system}") if name in names]
-        if not both:
+        both = [f"judge_{system}", f"correct_{system}"]
+        verdict = next((name for name in both if name in names), None)
+        if verdict is None:
             raise DataError(
                 f"{path} has answer_{system} but neither judge_{system} nor correct_{system}: "
                 "people's verdicts are needed, empty where nobody judged"
             )
-        verdicts.append(both[0])
-    asked = {role: roles[role] for role in ("question", "reference")}
-    found = find_columns(names, asked, path=path, needed=sorted(asked))
+        verdicts.append(verdict)
+    asked = {role: roles[role] for role in _ROLES[:2]}
+    found = find_columns(names, path, roles=asked, needed=asked)
     improper = "improper" if "improper" in names else None
-    return {**found, "answer": wide, "correct": verdicts, "improper": improper}
+    return {**found, "answers": wide, "verdicts": verdicts, "improper": improper}
 
 
 # Answers of systems with references and human verdicts.
@@ -190,72 +180,60 @@ def read_answer_texts(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    where = Path(table_name(source))
-    table = read_table(source, partial(find_answer_columns, path=str(where), given=columns))
-    roles: Mapping[str, Any] = table.roles
-    wide = "improper" in roles
-    if separator is None and roles["reference"] == "golden_answer":
+    table = read_table(source, partial(find_answer_columns, given=columns))
+    file = Path(table.path)
+    if separator is None and table.roles["reference"] == "golden_answer":
         separator = "/"
-    improper = table.columns.get("improper", [""] * len(table))
-    rows = [
-        row
-        for row, cell in enumerate(improper)
-        if str(cell).strip().lower() not in ("true", "1", "1.0", "yes")
-    ]
-    left_out = len(table) - len(rows)
-    if not rows:
-        raise DataError(f"{where}: all {left_out} questions are marked improper; none is left")
-    if wide:  # the texts of questions may repeat, their rows do not
-        ids = [str(i) for i in range(len(table))]
-        systems = [column.removeprefix(_WIDE) for column in roles["answer"]] * len(rows)
-    else:
-        ids = names_of(table, roles["question"], role="question")
-        systems = [Path(where.name.removesuffix(".gz")).stem] * len(rows)
-        if roles["system"] is not None:
-            systems = names_of(table, roles["system"], role="system", shown=True)
-    references = [_references(table, row, separator, ids[row]) for row in rows]
-    n_systems = len(roles["answer"])
-    correct = np.column_stack([_verdicts(table, name) for name in roles["correct"]])
-    each = [row for row in rows for _ in range(n_systems)]
-    questions = tuple(ids[row] for row in each)
-    answers = zip(systems, questions, strict=True)
-    require_once(table, list(answers), "the answer of", "keep one row per answer", each)
-    told = f" ({left_out} question{'s' * (left_out > 1)} marked improper left out)"
+    told = ""
+    if "answers" in table.roles:
+        table, told = _row_for_each(table)
+    roles = {role: str(column) for role, column in table.roles.items() if column}
+    questions = names_of(table, roles["question"], role="question")
+    systems = [Path(file.name.removesuffix(".gz")).stem] * len(table)
+    if "system" in roles:
+        systems = names_of(table, roles["system"], role="system", shown=True)
+    answers = list(zip(systems, questions, strict=True))
+    require_once(table, answers, "the answer of", "keep one row per answer")
+    split = partial(split_references, separator=separator)
+    correct = numbers_of(table, roles["correct"], role="human verdict")
+    table.refuse(
+        ~(np.isnan(correct) | np.isin(correct, (0, 1))),
+        roles["correct"],
+        "is no human verdict; expected true or false, yes or no, 1 or 0, or an empty cell",
+    )
     return AnswerTexts(
-        question_ids=questions,
+        question_ids=tuple(questions),
         systems=tuple(systems),
-        answers=tuple(_answer(table, row, name) for row in rows for name in roles["answer"]),
-        references=tuple(texts for texts in references for _ in range(n_systems)),
-        correct=correct[rows].ravel(),
-        name=name or where.name + told * bool(left_out),
+        answers=tuple(cells_as(table, roles["answer"], _text)),
+        references=tuple(map(tuple, cells_as(table, roles["reference"], split))),
+        correct=correct,
+        name=name or file.name + told,
         notes=tuple(table.notes),
     )
 
 
-def _references(table: Table, row: int, separator: str | None, question: str) -> tuple[str, ...]:
-    cell = table.columns[str(table.roles["reference"])][row]
-    try:
-        return tuple(split_references(cell, separator=separator))
-    except DataError as error:
-        raise DataError(f"{table.where(row)}: question {question!r}: {error}") from error
+def _row_for_each(table: Table) -> tuple[Table, str]:
+    """Return the answer of each system to a question as a row of its own; and what was left out.
 
-
-def _answer(table: Table, row: int, column: str) -> str:
-    cell = table.columns[column][row]
-    answer = _text(cell)
-    if answer is None:
-        raise DataError(f"{table.where(row)}: {column} is {cell!r:.80}, which is not text")
-    return answer
-
-
-def _verdicts(table: Table, column: str) -> FloatArray:
-    values = numbers_of(table, column, role="human verdict")
-    table.refuse(
-        ~(np.isnan(values) | np.isin(values, (0, 1))),
-        column,
-        "is no human verdict; expected true or false, yes or no, 1 or 0, or an empty cell",
-    )
-    return values
+    The texts of questions may repeat, their rows do not.
+    """
+    roles: Mapping[str, Any] = table.roles
+    improper = table.columns.get(roles["improper"], [""] * len(table))
+    rows = [row for row, cell in enumerate(improper) if str(cell).strip().lower() not in _TRUE]
+    n = len(table) - len(rows)
+    if not rows:
+        raise DataError(f"{table.path}: all {n} questions are marked improper; none is left")
+    cells = [
+        (row, answer.removeprefix(_WIDE), *(table.columns[column][row] for column in columns))
+        for row in rows
+        for answer, verdict in zip(roles["answers"], roles["verdicts"], strict=True)
+        for columns in [(roles["reference"], answer, verdict)]
+    ]
+    names = ("question", "system", "reference", "answer", "correct")
+    columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
+    table = table.spread(columns["question"], columns)
+    told = f" ({n} question{'s' * (n > 1)} marked improper left out)" if n else ""
+    return replace(table, roles=dict(zip(names, names, strict=True))), told
 
 
 def read_answer_scores(
@@ -277,13 +255,12 @@ def read_answer_scores(
     DataError
         If there is no such column, or a cell is not a finite number (with file and line).
     """
-    where = table_name(source)
 
-    def choose(names: tuple[str, ...]) -> Sequence[str]:
-        require_columns(names, columns, where)
-        if "improper" in find_answer_columns(names, where, given):
-            raise DataError(f"{where} has one row per question; scores need one row per answer")
-        return columns
+    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
+        require_columns(names, columns, path)
+        if "answers" in find_answer_columns(names, path, given):
+            raise DataError(f"{path} has one row per question; scores need one row per answer")
+        return {"scores": columns}
 
     table = read_table(source, choose)
     return {name: values_of(table, name, role="score") for name in columns}, table.notes
@@ -310,35 +287,31 @@ def read_ungraded_answers(
         Column of ``question``, ``reference``, ``answer``, ``human``, ``group`` and
         ``cluster``, where it was named.
     """
-    name = str(path)
 
-    def choose(names: tuple[str, ...]) -> dict[str, Any]:
+    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
         taken = {*(id or ()), *columns.values()}
         asked = {f"{role}_text": columns.get(role) for role in _ASKED}
         kept = {role: columns.get(role) for role in _KEPT}
-        found = find_columns(names, asked | kept, path=name, taken=taken, needed=asked)
-        return {**found, "id": find_ids(names, given=id, path=name, taken=taken)}
+        found = find_columns(names, path, roles=asked | kept, taken=taken, needed=asked)
+        return {**found, "id": find_ids(names, given=id, path=path, taken=taken)}
 
     table = read_table(path, choose)
     roles: Mapping[str, Any] = table.roles
     ids = [i.replace("\t", "/") for i in ids_of(table, roles["id"])]
-    items = []
-    for item_id, (place, row) in zip(ids, table.records(), strict=True):
-        question, references, answer = (_parts(row[roles[f"{role}_text"]]) for role in _ASKED)
-        for role, parts in (("question", question), ("reference", references)):
-            if not "".join(parts).strip():
-                raise DataError(
-                    f"{place}: item {item_id!r} has no {role} (column {roles[f'{role}_text']!r})"
-                )
-        items.append(
-            JudgeItem.correctness(
-                query_id=item_id,
-                doc_id="answer",
-                question=question[0],
-                reference=references,
-                answer=" / ".join(answer),
-            )
+    texts = [
+        cells_as(table, roles[f"{role}_text"], _parts if role == "answer" else _wording)
+        for role in _ASKED
+    ]
+    items = [
+        JudgeItem.correctness(
+            query_id=item_id,
+            doc_id="answer",
+            question=question[0],
+            reference=references,
+            answer=" / ".join(answer),
         )
+        for item_id, question, references, answer in zip(ids, *texts, strict=True)
+    ]
     kept = {role: table.columns[roles[role]] for role in _KEPT if roles[role]}
     return items, {"id": ids, **kept}
 
@@ -346,3 +319,10 @@ def read_ungraded_answers(
 def _parts(cell: Any) -> list[str]:  # noqa: ANN401 - of any table
     """Return the texts in a cell: a list (JSON, Parquet) of references stays several."""
     return [str(one) for one in (cell if isinstance(cell, list) else [cell]) if one is not None]
+
+
+def _wording(cell: Any) -> list[str]:  # noqa: ANN401
+    parts = _parts(cell)
+    if not "".join(parts).strip():
+        raise DataError(f"{cell!r} holds no text; each item needs a question and a reference")
+    return parts

@@ -7,20 +7,21 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from types import NoneType
-from typing import Any, cast, get_args
-
-import numpy as np
+from typing import Any, get_args
 
 from rag_sourcebias.core.data import Corpus, DocTags, Origin, Query, TagTable, Vocabulary
 from rag_sourcebias.core.errors import DataError, is_source, require_name, require_one_of
 from rag_sourcebias.core.tags import METADATA_KEYS, TAG_FIELDS
 from rag_sourcebias.intake.belong import Ids, require_common
-from rag_sourcebias.intake.files import read_lines
-from rag_sourcebias.intake.objects import is_column, name_of, plain_cells
+from rag_sourcebias.intake.files import read_lines, tells_number
+from rag_sourcebias.intake.objects import is_column, name_of
 from rag_sourcebias.intake.tables import (
+    Chooser,
+    Chosen,
     Table,
+    cells_as,
     find_column,
     find_columns,
     names_of,
@@ -28,7 +29,6 @@ from rag_sourcebias.intake.tables import (
     read_table,
     require_once,
     table_name,
-    table_of,
 )
 
 _logger = logging.getLogger("rag_sourcebias.intake")
@@ -69,19 +69,17 @@ def read_tags(
     if isinstance(tags, TagTable):
         return tags
 
-    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
-        asked = {"document": doc_id, "source": source, "style": style}
-        needed = ("document", "source")
+    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
+        roles = {"document": doc_id, "source": source, "style": style}
         options = {"source": "--group (in a terminal)"}
-        found = find_columns(names, asked, path=name, needed=needed, options=options)
+        needed = ("document", "source")
+        found = find_columns(names, path, roles=roles, needed=needed, options=options)
         others = {"pair_id", "origin", "confidence"}.intersection(names) - {found["source"]}
-        return found | {own: own for own in others}
+        return found | dict(zip(others, others, strict=True))
 
-    name = table_name(tags)
     table = read_table(_rows_by_id(tags, "doc_id", "source"), choose)
-    ids = _ids(table, "document", keys=tags)
     cells = {role: table.columns[str(column)] for role, column in table.roles.items() if column}
-    return TagTable.from_columns(ids, **_tag_columns(table, cells))
+    return TagTable.from_columns(**_tag_columns(table, _ids(table, "document"), cells))
 
 
 def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a user has
@@ -97,16 +95,21 @@ def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a use
     DataError
         If there is no column of ids or groups, or a document is named twice.
     """
-
-    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
-        roles = {"document": None, "group": None}
-        return find_columns(names, roles, path=name, needed=tuple(roles), options={})
-
-    name = table_name(groups)
-    table = read_table(_rows_by_id(groups, "doc_id", "group"), choose)
+    table = read_table(_rows_by_id(groups, "doc_id", "group"), _columns_of("document", "group"))
     cells = table.columns[str(table.roles["group"])]
     pairs = zip(_ids(table, "document"), _labels(table, cells, "group"), strict=True)
     return {doc_id: group for doc_id, group in pairs if group is not None}
+
+
+def _columns_of(*roles: str, also: Sequence[str] = ()) -> Chooser:
+    """Return what finds the columns of an id and other roles that are needed."""
+
+    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
+        own = "_id" if "_id" in names else None  # of BEIR, whatever else is there
+        asked = dict.fromkeys((*roles, *also)) | {roles[0]: own}
+        return find_columns(names, path, roles=asked, needed=roles, options={})
+
+    return choose
 
 
 def _rows_by_id(value: Any, key: str, cell: str) -> Any:  # noqa: ANN401 - whatever a user has
@@ -122,8 +125,7 @@ def _rows_by_id(value: Any, key: str, cell: str) -> Any:  # noqa: ANN401 - whate
         return value
     held = list(value.values())
     if set(map(type, held)) <= {str, NoneType}:
-        columns = {key: plain_cells(list(value), "data"), cell: held}
-        return table_of(columns, "data", tuple)
+        return {key: list(value), cell: held}
     if any(map(is_column, held)):
         return value
     return [{**_row(one, cell), key: name} for name, one in value.items()]
@@ -138,16 +140,17 @@ def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
     return {cell: text, "metadata": getattr(value, "metadata", None)}
 
 
-def _ids(table: Table, role: str, *, keys: Any = None) -> Vocabulary:  # noqa: ANN401
-    """Return the ids of a table, each of which occurs once, as the keys of a dictionary do."""
+def _ids(table: Table, role: str) -> Vocabulary:
+    """Return the ids of a table, each of which occurs once."""
     ids = names_of(table, str(table.roles[role]), role="id")
-    if not isinstance(keys, dict) or ids != list(keys):
-        require_once(table, ids, role, f"keep one row for each {role}")
+    require_once(table, ids, role, f"keep one row for each {role}")
     return Vocabulary(ids)
 
 
-def _tag_columns(table: Table, cells: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return cells of tag fields as the columns of a :class:`TagTable`."""
+def _tag_columns(
+    table: Table, ids: Sequence[str], cells: Mapping[str, list[Any]]
+) -> dict[str, Any]:
+    """Return ids and cells of tag fields as the columns of a :class:`TagTable`."""
     missing: list[Any] = [None] * len(table)
     source, style, pair_id, origin = (
         _labels(table, cells[name], name) if name in cells else missing for name in TAG_FIELDS[:-1]
@@ -155,15 +158,14 @@ def _tag_columns(table: Table, cells: Mapping[str, list[Any]]) -> dict[str, list
     for name in set(origin) - {None, *get_args(Origin)}:
         require_one_of(f"{table.where(origin.index(name))}: origin", name, get_args(Origin))
     if not any(origin):
-        declared = {name: name and "declared" for name in set(source)}
-        origin = list(map(declared.__getitem__, source))
-    confidence = _confidences(table, cells["confidence"]) if "confidence" in cells else missing
+        origin = [name and "declared" for name in source]
     return {
+        "doc_ids": ids,
         "sources": source,
         "styles": style,
         "pair_ids": pair_id,
         "origins": origin,
-        "confidences": confidence,
+        "confidences": _confidences(table, cells.get("confidence", missing)),
     }
 
 
@@ -174,7 +176,7 @@ _NAMES = {str, int, float, NoneType}
 def _labels(table: Table, cells: list[Any], role: str) -> list[str | None]:
     """Return cells as names; None where one is missing or says unknown."""
     if not {*map(type, cells)} <= _NAMES:
-        row = next(row for row, cell in enumerate(cells) if not _is_name(cell))
+        row = next(row for row, cell in enumerate(cells) if type(cell) not in _NAMES)
         raise DataError(f"{table.where(row)}: {role} {cells[row]!r:.80} must be a name")
     label_of = {cell: _label(cell) for cell in set(cells)}
     for cell, name in label_of.items():
@@ -183,26 +185,19 @@ def _labels(table: Table, cells: list[Any], role: str) -> list[str | None]:
     return list(map(label_of.__getitem__, cells))
 
 
-def _is_name(cell: object) -> bool:
-    return isinstance(cell, str | int | float | None) and not isinstance(cell, bool)
-
-
 def _label(cell: object) -> str | None:
     name = (name_of(cell) or "").strip()
     return None if name.lower() in _UNKNOWN else name
 
 
 def _confidences(table: Table, cells: list[Any]) -> list[float | None]:
-    found: list[float | None] = [None] * len(table)
-    for row, cell in enumerate(cells):
-        if cell is None or (isinstance(cell, str) and cell.strip().lower() in _UNKNOWN):
-            continue
-        try:
-            found[row] = float(cell) if _is_name(cell) else np.nan
-        except (ValueError, OverflowError):
-            found[row] = np.nan
-        if not 0 <= cast("float", found[row]) <= 1:
-            raise DataError(f"{table.where(row)}: confidence {cell!r:.200} is no number in [0, 1]")
+    found: list[float | None] = []
+    for row, name in enumerate(_labels(table, cells, "confidence")):
+        if name is not None and not (tells_number(name) and 0 <= float(name) <= 1):
+            raise DataError(
+                f"{table.where(row)}: confidence {cells[row]!r:.200} is no number in [0, 1]"
+            )
+        found.append(None if name is None else float(name))
     return found
 
 
@@ -222,11 +217,9 @@ class Documents:
     titles, bodies : list of str
         A title is empty where there is none.
     tags : dict of str to list
-        Columns of a :class:`~rag_sourcebias.core.TagTable`.
+        Columns of a :class:`~rag_sourcebias.core.TagTable`, with ids that tell versions apart.
     metadata : list of mapping
         What else a row holds, and what is under its key ``metadata``.
-    source : str or None
-        Of all documents, where it is known.
     strange : list of str
         What stands in the place of a source and is none.
     """
@@ -235,28 +228,13 @@ class Documents:
     names: Vocabulary
     titles: list[str]
     bodies: list[str]
-    tags: dict[str, list[Any]]
+    tags: dict[str, Any]
     metadata: list[Mapping[str, Any]]
-    source: str | None
     strange: list[str]
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """Ids that tell versions of a document apart."""
-        return (
-            list(self.names) if self.source is None else [f"{i}@{self.source}" for i in self.names]
-        )
 
     def rows(self) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
         """Give the name, title, text and metadata of each document."""
         return zip(self.names, self.titles, self.bodies, self.metadata, strict=True)
-
-    def texts(self, *, titles: bool) -> Iterator[str]:
-        """Give the text to index: the title, if wanted, a space, and the text, stripped."""
-        if not titles:
-            return map(str.strip, self.bodies)
-        pairs = zip(self.titles, self.bodies, strict=True)
-        return (f"{title} {body}".strip() for title, body in pairs)
 
 
 def as_corpus(parts: Sequence[Documents], *, titles: bool = True) -> Corpus:
@@ -270,10 +248,12 @@ def as_corpus(parts: Sequence[Documents], *, titles: bool = True) -> Corpus:
     tags = {
         name: list(chain.from_iterable(part.tags[name] for part in parts)) for name in parts[0].tags
     }
-    return Corpus(
-        texts=tuple(chain.from_iterable(part.texts(titles=titles) for part in parts)),
-        tags=TagTable.from_columns(chain.from_iterable(part.ids for part in parts), **tags),
+    texts = (
+        f"{title if titles else ''} {body}".strip()
+        for part in parts
+        for title, body in zip(part.titles, part.bodies, strict=True)
     )
+    return Corpus(texts=tuple(texts), tags=TagTable.from_columns(**tags))
 
 
 def read_documents(
@@ -304,22 +284,17 @@ def read_documents(
     DataError
         If no column is recognised as id or text, an id is empty or occurs twice, or a text is none.
     """
-    path = table_name(documents)
     rows = _rows_by_id(_without_header(documents, "document"), "doc_id", "text")
-    table = read_table(rows, partial(document_columns, path=path, whole=whole))
+    table = read_table(rows, partial(document_columns, whole=whole))
     return documents_in(table, source=source, any_source=any_source)
 
 
 _TOLD = (*METADATA_KEYS, "source", "style", "pair_id")
 
 
-def document_columns(
-    names: Sequence[str], *, path: str, whole: bool = False
-) -> dict[str, str | Sequence[str] | None]:
+def document_columns(names: Sequence[str], path: str, *, whole: bool = False) -> dict[str, Chosen]:
     """Find the columns of documents; see :func:`read_documents`."""
-    own = "_id" if "_id" in names else None  # of BEIR, whatever else is there
-    asked = {"document": own, "text": None, "title": None}
-    found = find_columns(names, asked, path=path, needed=("document", "text"), options={})
+    found = _columns_of("document", "text", also=("title",))(names, path)
     kept = names if whole else [*_TOLD, "metadata"]
     others = [name for name in kept if name in names and name not in found.values()]
     return {**found, "others": others}
@@ -327,40 +302,44 @@ def document_columns(
 
 def documents_in(table: Table, *, source: str | None = None, any_source: bool = False) -> Documents:
     """Return the documents of a table whose columns :func:`document_columns` chose."""
-    ids = _ids(table, "document")
+    names = _ids(table, "document")
     rest = {name: table.columns[name] for name in table.roles["others"] or ()}
     held: list[Mapping[str, Any]] = [
-        cell if isinstance(cell, dict) else {} for cell in rest.pop("metadata", ids)
+        cell if isinstance(cell, dict) else {} for cell in rest.pop("metadata", names)
     ]
+    ids: Sequence[str] = names
     told, strange = _told(rest, held, any_source=any_source)
     if source is not None:
-        told |= {"source": [source] * len(ids), "pair_id": list(ids)}
-        strange = []
+        ids, strange = [f"{name}@{source}" for name in names], []
+        told |= {"source": [source] * len(ids), "pair_id": list(names)}
     metadata: list[Mapping[str, Any]] = [
         {name: cell for name, cell in zip(rest, row, strict=True) if cell is not None} | more
         for *row, more in zip(*rest.values(), held, strict=True)
     ]
     return Documents(
         where=table.path,
-        names=ids,
-        titles=_texts(table, "title") if table.roles["title"] else [""] * len(ids),
+        names=names,
+        titles=_texts(table, "title") if table.roles["title"] else [""] * len(names),
         bodies=_texts(table, "text"),
-        tags=_tag_columns(table, told),
+        tags=_tag_columns(table, ids, told),
         metadata=metadata if rest else held,
-        source=source,
         strange=strange,
     )
 
 
 def _texts(table: Table, role: str) -> list[str]:
     column = str(table.roles[role])
-    cells = table.columns[column]
-    if role == "title":
-        cells = ["" if cell is None else cell for cell in cells]
-    if {*map(type, cells)} <= {str}:
-        return cells
-    row = next(row for row, cell in enumerate(cells) if not isinstance(cell, str))
-    raise DataError(f"{table.where(row)}: {column} is {cells[row]!r:.80}; expected a text")
+    return cells_as(table, column, _text_or_none if role == "title" else _text)
+
+
+def _text_or_none(cell: object) -> str:
+    return "" if cell is None else _text(cell)
+
+
+def _text(cell: object) -> str:
+    if not isinstance(cell, str):
+        raise DataError(f"is {cell!r:.80}; expected a text")
+    return cell
 
 
 def _told(
@@ -370,30 +349,24 @@ def _told(
 
     Our own keys go before plain ones, and a row before its metadata.
     """
-    rows = {key: rest[key] for key in _TOLD if key in rest}
     inner: dict[str, list[Any]] = {}
     for key in set().union(*held).intersection(_TOLD):
         cells = [row.get(key) for row in held]
-        plain = {*map(type, cells)} <= _NAMES
-        inner[key] = cells if plain else [cell if _is_name(cell) else None for cell in cells]
-    loose = [place for place in ([inner] if any_source else [rows, inner]) if "source" in place]
-    told_as = [place["source"] for place in loose]
-    for place in loose:
-        texts = [cell if isinstance(cell, str) else "" for cell in place["source"]]
-        known = {text: text for text in set(texts) if is_source(text)}
-        place["source"] = list(map(known.get, texts))
+        inner[key] = [cell if type(cell) in _NAMES else None for cell in cells]
     found: dict[str, list[Any]] = {}
-    for name in TAG_FIELDS:
-        keys = (f"rsb_{name}", name)
-        several = [place[key] for key in keys for place in (rows, inner) if key in place]
-        for cells in several[1:]:
-            pairs = zip(several[0], cells, strict=True)
-            several[0] = [cell if known in (None, "") else known for known, cell in pairs]
-        if several:
-            found[name] = several[0]
+    loose: list[list[Any]] = []
+    for key, place in product(_TOLD, (rest, inner)):
+        if key not in place:
+            continue
+        name, cells = key.removeprefix("rsb_"), place[key]
+        if key == "source" and not (any_source and place is rest):
+            loose.append(cells)
+            cells = [cell if isinstance(cell, str) and is_source(cell) else None for cell in cells]
+        pairs = zip(found.get(name, cells), cells, strict=True)
+        found[name] = [cell if before in (None, "") else before for before, cell in pairs]
     strange = [
         str(cell)
-        for cells in told_as
+        for cells in loose
         for cell, source in zip(cells, found["source"], strict=True)
         if cell and source is None
     ]
@@ -461,13 +434,8 @@ def read_queries(queries: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever 
     if isinstance(queries, Sequence) and all(isinstance(one, Query) for one in queries):
         return tuple(queries)
 
-    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
-        asked = {"query": "_id" if "_id" in names else None, "query_text": None}
-        return find_columns(names, asked, path=name, needed=sorted(asked), options={})
-
-    name = table_name(queries)
     rows = _rows_by_id(_without_header(queries, "query"), "query_id", "text")
-    table = read_table(rows, choose)
+    table = read_table(rows, _columns_of("query", "query_text"))
     pairs = zip(_ids(table, "query"), _texts(table, "query_text"), strict=True)
     return tuple(Query(query_id=query_id, text=text.strip()) for query_id, text in pairs)
 
@@ -480,16 +448,14 @@ def read_questions(questions: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whate
     questions : list of str, path, or what :func:`read_queries` takes
         Texts without ids are numbered from ``q1``; blank lines and repeated texts are left out.
     """
-    lines: list[str] | None = None
+    lines: Sequence[Any] = questions if isinstance(questions, list | tuple) else ()
     if isinstance(questions, str | os.PathLike) and os.fspath(questions).endswith(".txt"):
         lines = [line for _, line in read_lines(questions)]
         if any("\t" in line for line in lines):
-            lines = None
-    elif isinstance(questions, list | tuple) and all(isinstance(one, str) for one in questions):
-        lines = list(questions)
-    if lines is None:
+            return read_queries(questions)
+    if not lines or not all(isinstance(line, str) for line in lines):
         return read_queries(questions)
-    texts = dict.fromkeys(text for line in lines if (text := line.strip()))
+    texts = dict.fromkeys(filter(None, map(str.strip, lines)))
     return tuple(Query(query_id=f"q{n}", text=text) for n, text in enumerate(texts, start=1))
 
 

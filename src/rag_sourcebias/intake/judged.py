@@ -1,44 +1,41 @@
 """Tables of items that a judge and people graded, in one table or two, and of label shares."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib import resources
-from itertools import chain
+from itertools import chain, count, takewhile
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import FloatArray, LabelDistributions, coded
+from rag_sourcebias.core.data import FloatArray, LabelDistributions, places_of
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.intake.objects import a
 from rag_sourcebias.intake.tables import (
+    Chosen,
     Table,
-    find_column,
     find_columns,
     find_ids,
     ids_of,
+    list_in,
     names_of,
     numbers_of,
     read_table,
-    require_columns,
     require_once,
     require_roles,
     score_columns,
-    table_name,
     values_of,
 )
 
 # Human and judge values of items.
 
 
-_Names = str | Sequence[str] | None
 _Given = Mapping[str, Any]  # the column, or columns, that the caller named for each role asked for
 _FACTORS = {"group": "groups", "cluster": "clusters"}
 
@@ -46,9 +43,9 @@ _FACTORS = {"group": "groups", "cluster": "clusters"}
 def read_judged_items(
     source: Any,  # noqa: ANN401 - whatever a user has
     *,
-    id: _Names = None,
-    human: _Names = None,
-    judge: _Names = None,
+    id: Chosen = None,
+    human: Chosen = None,
+    judge: Chosen = None,
     group: str | None = None,
     cluster: str | None = None,
     require_human: bool = True,
@@ -90,8 +87,7 @@ def read_judged_items(
     """
     given = {"id": id, "human": human, "judge": judge, "group": group, "cluster": cluster}
     needed = ("human", "judge") if require_human else ("judge",)
-    table = _read(source, given, needed)
-    return _items(table, _ids(table), _labels(table), given)
+    return _items(read_table(source, partial(_columns, given=given, needed=needed)), given)
 
 
 def read_audited_items(
@@ -122,88 +118,81 @@ def read_audited_items(
         As :func:`read_judged_items`.
     """
     given = dict.fromkeys(("id", "human", "judge", "group", "cluster")) | columns
-    also = {"length": length, "swapped": swapped}
-    table = _read(source, given, ("human", "judge"), also)
-    items = _items(table, _ids(table), _labels(table), given)
-    lengths, again = (table.roles[role] for role in also)
+    given |= {"length": length, "swapped": swapped}
+    table = read_table(source, partial(_columns, given=given, needed=("human", "judge")))
+    lengths, again = table.roles["length"], table.roles["swapped"]
     return (
-        items,
+        _items(table, given),
         None if lengths is None else _lengths(table, str(lengths)),
         None if again is None else values_of(table, str(again), role="swapped judge value"),
     )
 
 
-def _read(
-    source: Any,  # noqa: ANN401
+def _columns(
+    names: Sequence[str],
+    path: str,
+    *,
     given: _Given,
     needed: Sequence[str],
-    also: Mapping[str, str | None] = MappingProxyType({}),
-    *,
     joined: bool = False,
-) -> Table:
-    """Read the columns of the roles that are given, and further ones: those named, or usual.
+) -> dict[str, Chosen]:
+    """Find the columns of the roles that are given: those named, or usual.
 
     Parameters
     ----------
     joined : bool
         Ids are needed, and the only column left is the one that is needed, whatever its name.
     """
-    path = table_name(source)
+    named = [name for role in ("human", "judge") for name in _listed(given.get(role))]
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise DataError(f"{path}: column {twice[0]!r} is named twice; name it once")
+    roles = dict(given)
+    id_columns = roles.pop("id")
+    taken = {*_listed(id_columns), *chain.from_iterable(map(_listed, roles.values()))}
+    found = find_columns(names, path, roles=roles, taken=taken)
+    ids = find_ids(names, given=id_columns, path=path, taken=taken, needed=joined)
+    if id_columns is None and ids == _listed(found.get("cluster")):
+        ids = (*ids, *_listed(found["group"]))  # each system's row of a query is an item
+    rest = {*names}.difference(ids, *map(_listed, found.values()))
+    if joined and not found[needed[0]] and len(rest) == 1:
+        found[needed[0]] = rest.pop()
+    require_roles(names, found, needed, path=path)
+    return {**found, "id": ids}
 
-    def choose(names: tuple[str, ...]) -> dict[str, Any]:
-        values = {role: _listed(given[role]) for role in ("human", "judge") if role in given}
-        named = list(chain.from_iterable(values.values()))
-        require_columns(names, named, path)
-        if twice := [name for i, name in enumerate(named) if name in named[:i]]:
-            raise DataError(f"{path}: column {twice[0]!r} is named twice; name it once")
-        roles: dict[str, str | None] = {
-            role: columns[0] if columns else None for role, columns in values.items()
-        }
-        roles.update({role: given[role] for role in _FACTORS if role in given}, **also)
-        taken: set[str | None] = {*named, *_listed(given["id"])}
-        found = find_columns(names, roles, path=path, taken=taken)
-        taken.update(roles.values())
-        ids = find_ids(names, given=given["id"], path=path, taken=taken, needed=joined)
-        if given["id"] is None and ids == (found.get("cluster"),) and found["group"]:
-            ids = (*ids, found["group"])  # each system's row of a query is an item
-        rest = [name for name in names if name not in {*found.values(), *ids}]
-        if joined and found[needed[0]] is None and len(rest) == 1:
-            found[needed[0]] = rest[0]
-        require_roles(names, found, needed, path=path)
-        columns = {role: named or _listed(found[role]) for role, named in values.items()}
-        return {**found, **columns, "id": ids}
 
-    return read_table(source, choose)
+def _listed(names: Chosen) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def _ids(table: Table) -> list[str]:
-    return ids_of(table, tuple(table.roles["id"] or ()))
+    return ids_of(table, _listed(table.roles["id"]))
+
+
+def _values(table: Table, role: str, what: str) -> dict[str, FloatArray]:
+    columns = _listed(table.roles.get(role))
+    return {column: values_of(table, column, role=what) for column in columns}
 
 
 def _labels(table: Table) -> FloatArray:
     """Return the mean of what people said of each item; NaN where nobody did."""
-    people = [values_of(table, name, role="human label") for name in table.roles["human"] or ()]
+    people = [*_values(table, "human", "human label").values()]
     values = np.array(people).reshape(-1, len(table))
-    n = np.count_nonzero(~np.isnan(values), axis=0)
-    labels = np.full(len(table), np.nan)
-    np.divide(np.nansum(values, axis=0), n, out=labels, where=n > 0)
-    return labels
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0))
 
 
-def _items(table: Table, ids: list[str], labels: FloatArray, given: _Given) -> JudgedItems:
-    """Return items with the labels, and the judges and factors of a table."""
-    judges = {
-        name: values_of(table, name, role="judge value") for name in table.roles["judge"] or ()
-    }
-    factors = {
-        field: tuple(names_of(table, str(column), role=role, shown=True))
-        for role, field in _FACTORS.items()
-        # an empty column that only has a usual name is none
-        if (column := table.roles[role]) is not None
-        and (given[role] or any(str(c or "").strip() for c in table.columns[str(column)]))
-    }
+def _items(table: Table, given: _Given) -> JudgedItems:
+    """Return items with the labels, judges and factors of a table."""
+    ids, human = _ids(table), _labels(table)
+    judges = _values(table, "judge", "judge value")
+    factors = {}
+    for role, factor in _FACTORS.items():
+        for column in _listed(table.roles[role]):
+            # an empty column that only has a usual name is none
+            if given[role] or any(str(cell or "").strip() for cell in table.columns[column]):
+                factors[factor] = tuple(names_of(table, column, role=role, shown=True))
     return JudgedItems.of_judges(
-        ids=tuple(ids), human=labels, judges=judges, notes=tuple(table.notes), **factors
+        ids=tuple(ids), human=human, judges=judges, notes=tuple(table.notes), **factors
     )
 
 
@@ -216,17 +205,13 @@ def _lengths(table: Table, column: str) -> FloatArray:
     return np.array(list(map(len, cells)), dtype=np.float64)
 
 
-def _listed(names: _Names) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names or ())
-
-
 def join_judged(
     human_source: Any,  # noqa: ANN401
     judge_source: Any,  # noqa: ANN401
     *,
-    id: _Names = None,
-    human: _Names = None,
-    judge: _Names = None,
+    id: Chosen = None,
+    human: Chosen = None,
+    judge: Chosen = None,
     group: str | None = None,
     cluster: str | None = None,
 ) -> JudgedItems:
@@ -255,27 +240,27 @@ def join_judged(
     DataError
         As :func:`read_judged_items`, and if labelled items do not join (how many, which first).
     """
-    by_people = _read(human_source, {"id": id, "human": human}, ("human",), joined=True)
+    asked = {"id": id, "human": human}
+    columns = partial(_columns, given=asked, needed=("human",), joined=True)
+    by_people = read_table(human_source, columns)
+    labels, human_ids = _labels(by_people), _ids(by_people)
     given = {"id": id, "judge": judge, "group": group, "cluster": cluster}
-    labels = _labels(by_people)
-    human_ids = _ids(by_people)
-    table = _read(judge_source, given, ("judge",), joined=True)
-    ids = _ids(table)
-    table.notes.extend(by_people.notes)
-    row_of = {name: i for i, name in enumerate(ids)}
+    columns = partial(_columns, given=given, needed=("judge",), joined=True)
+    table = read_table(judge_source, columns)
+    items = _items(table, given)
     labeled = np.flatnonzero(~np.isnan(labels))
-    place = np.array([row_of.get(human_ids[i], -1) for i in labeled], dtype=np.int64)
-    lost = labeled[place < 0]
+    places = places_of([human_ids[row] for row in labeled], items.ids)
+    lost = labeled[places < 0]
     if len(lost):
         first = int(lost[0])
         raise DataError(
             f"{len(lost)} of {len(labeled)} labelled items are not in {table.path}, first "
-            f"{human_ids[first]!r} ({by_people.where(first)}); ids there look like {ids[0]!r}; "
-            "every labelled item needs a judge value"
+            f"{human_ids[first]!r} ({by_people.where(first)}); ids there look like "
+            f"{items.ids[0]!r}; every labelled item needs a judge value"
         )
-    joined = np.full(len(ids), np.nan)
-    joined[place] = labels[labeled]
-    return _items(table, ids, joined, given)
+    joined = items.human.copy()
+    joined[places] = labels[labeled]
+    return replace(items, human=joined, notes=(*by_people.notes, *items.notes))
 
 
 def items_of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: ANN401
@@ -286,19 +271,20 @@ def items_of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: 
     DataError
         If they are no arrays of numbers that go together.
     """
-    if y is None or yhat is None:
-        raise DataError(f"{'y' if y is None else 'yhat'} is missing: y and yhat belong together")
-    arrays = []
-    for key, value in (("y", y), ("yhat", yhat), ("yhat_unlabeled", unlabeled)):
+    given = {"y": y, "yhat": yhat, "yhat_unlabeled": () if unlabeled is None else unlabeled}
+    arrays = {}
+    for key, value in given.items():
         try:
-            arrays.append(np.asarray([] if value is None else value, dtype=np.float64))
+            arrays[key] = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise DataError(f"{key}: {a(value)} holds something that is no number") from error
-        if arrays[-1].ndim != 1:
-            raise DataError(f"{key} has shape {arrays[-1].shape}; expected one value per item")
-    human, judge, rest = arrays
-    if len(human) != len(judge):
-        raise DataError(f"y has {len(human)} values and yhat {len(judge)}: both of the same items")
+    human, judge, rest = arrays.values()
+    if {human.ndim, judge.ndim, rest.ndim} != {1} or len(human) != len(judge):
+        shapes = ", ".join(f"{key} {array.shape}" for key, array in arrays.items())
+        raise DataError(
+            f"arrays of the shapes {shapes}; expected one value per item, in y and yhat of the "
+            "same items"
+        )
     return JudgedItems(
         ids=tuple(map(str, range(len(judge) + len(rest)))),
         human=np.concatenate([human, np.full(len(rest), np.nan)]),
@@ -342,7 +328,7 @@ _MOST_GRADES = 1_000  # a damaged grade must not ask for a table of its size
 _PAIR = ("query_id", "doc_id")
 _TOLERANCE = 1e-6
 _BETWEEN = re.compile(r"[\s|]+")  # the votes of a cell
-_FORMS = "columns p0 … pR, a 'votes' list or a 'grade'"
+_VOTES = ("grade", "votes")
 
 
 def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> LabelDistributions:
@@ -365,66 +351,49 @@ def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> 
         With file and line: a row does not sum to 1, is negative, has another length or holds a
         grade outside the scale, or a pair occurs twice.
     """
-
-    def choose(names: tuple[str, ...]) -> dict[str, Any]:
-        pair = find_columns(names, dict.fromkeys(_PAIR), path=table_name(path), needed=_PAIR)
-        shares = [name for i in range(len(names)) if (name := f"p{i}") in names]
-        labels = shares if len(shares) > 1 and shares[-1] == f"p{len(shares) - 1}" else []
-        votes = next((name for name in ("grade", "votes") if name in names), None)
-        if not labels and votes is None:
-            raise DataError(
-                f"{table_name(path)}: no column is recognised as labels ({_FORMS}); its columns "
-                f"are {', '.join(names)}"
-            )
-        return {**pair, "shares": labels, "votes": None if labels else votes}
-
-    table = read_table(path, choose)
-    columns, votes = table.roles["shares"] or (), table.roles["votes"]
-    if votes is None:
-        probs = np.column_stack([numbers_of(table, name, role="probability") for name in columns])
+    table = read_table(path, _label_columns)
+    columns = table.roles["labels"] or ()
+    if isinstance(columns, str):
+        probs = _vote_shares(table, columns, n_grades)
     else:
-        probs = _vote_shares(table, str(votes), n_grades)
+        probs = np.column_stack([numbers_of(table, name, role="probability") for name in columns])
+        # written so that NaN counts as wrong
+        good = (np.abs(probs.sum(axis=1) - 1) <= _TOLERANCE) & (probs.min(axis=1) >= -_TOLERANCE)
+        table.refuse(
+            ~good,
+            columns[0],
+            f"and {', '.join(columns[1:])} do not sum to 1, or are not all at least 0; divide each "
+            "row by its sum, and leave out pairs the judge gave no answer for",
+        )
     if n_grades is not None and probs.shape[1] != n_grades:
         raise DataError(
             f"{table.path}: {probs.shape[1]} grades in the file where n_grades={n_grades} was "
             "asked for"
         )
-    _check_shares(table, probs)
     query, doc = (names_of(table, str(table.roles[role]), role=role) for role in _PAIR)
     require_once(table, list(zip(query, doc, strict=True)), "pair", "keep one row per pair")
-    query_ids, query_codes = coded(query)
-    doc_ids, doc_codes = coded(doc)
-    return LabelDistributions(
-        query_ids=query_ids,
-        doc_ids=doc_ids,
-        query_codes=query_codes,
-        doc_codes=doc_codes,
-        probs=probs,
-    )
+    return LabelDistributions.from_rows(zip(query, doc, probs.tolist(), strict=True))
 
 
-def _check_shares(table: Table, probs: FloatArray) -> None:
-    totals = probs.sum(axis=1)
-    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
-    bad = np.flatnonzero(~good)  # NaN counts as wrong
-    if len(bad):
-        row = int(bad[0])
+def _label_columns(names: Sequence[str], path: str) -> dict[str, Chosen]:
+    found = find_columns(names, path, roles=dict.fromkeys(_PAIR), needed=_PAIR)
+    shares = list(takewhile(names.__contains__, map("p{}".format, count())))
+    labels: Chosen = shares
+    if len(shares) < 2:
+        labels = next((name for name in _VOTES if name in names), None)
+    if labels is None:
         raise DataError(
-            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
-            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
-            "each row by its sum, and leave out pairs the judge gave no answer for"
+            f"{path}: no column is recognised as labels (columns p0 … pR, a 'votes' list or a "
+            f"'grade'); its columns are {', '.join(names)}"
         )
+    return {**found, "labels": labels}
 
 
 def _vote_shares(table: Table, column: str, n_grades: int | None) -> FloatArray:
     """Return the share of each grade among the votes of a cell."""
-    votes = [_votes(cell) for cell in table.columns[column]]
+    votes = list(map(_votes, table.columns[column]))
     rows = np.repeat(np.arange(len(votes)), list(map(len, votes)))
-    flat = replace(
-        table,
-        columns={column: list(chain.from_iterable(votes))},
-        lines=[table.lines[row] for row in rows.tolist()],
-    )
+    flat = table.spread(rows.tolist(), {column: list(chain.from_iterable(votes))})
     grades = numbers_of(flat, column, role="grade")
     flat.refuse(
         ~((grades >= 0) & (grades % 1 == 0)),  # NaN too
@@ -441,12 +410,10 @@ def _vote_shares(table: Table, column: str, n_grades: int | None) -> FloatArray:
 
 def _votes(cell: Any) -> list[Any]:  # noqa: ANN401 - whatever a table holds
     """Return the grades in a cell: one, a list, or a text of several; one None if it is empty."""
-    if isinstance(cell, str):
-        with suppress(ValueError, RecursionError):
-            cell = (
-                json.loads(cell) if cell.lstrip().startswith("[") else _BETWEEN.split(cell.strip())
-            )
-    return (cell or [None]) if isinstance(cell, list) else [cell]
+    votes = list_in(cell)
+    if isinstance(votes, str):
+        votes = _BETWEEN.split(votes.strip())
+    return (votes or [None]) if isinstance(votes, list) else [votes]
 
 
 # What ragas writes, as judged items; ragas itself is not needed.
@@ -471,8 +438,8 @@ def read_ragas_result(
     *,
     metric: str | None = None,
     human_path: PathLike | None = None,
-    id: _Names = None,
-    human: _Names = None,
+    id: Chosen = None,
+    human: Chosen = None,
     group: str | None = None,
     cluster: str | None = None,
 ) -> RagasItems:
@@ -498,15 +465,18 @@ def read_ragas_result(
         :func:`~rag_sourcebias.join_judged`.
     """
     table = read_table(source)
-    metric = metric or _only_metric(table, {*_listed(human), *_listed(id), group, cluster})
+    if metric is None:
+        taken = {*_listed(human), *_listed(id), group, cluster}
+        metrics = score_columns(table, taken=taken)
+        if len(metrics) != 1:
+            found = f"scores of {len(metrics)} metrics" if metrics else "no column of scores"
+            raise DataError(
+                f"{table.path} has {found}; choose with metric=… out of "
+                f"{', '.join(metrics or table.names)}"
+            )
+        metric = metrics[0]
     columns: dict[str, Any] = {"human": human, "judge": metric, "group": group, "cluster": cluster}
     if human_path is None:
-        if not human and find_column(table.names, "human") is None:
-            raise DataError(
-                f"{table.path} has no column of human labels (its columns are "
-                f"{', '.join(table.names)}); name it with human=…, or give the labels in a file of "
-                "their own"
-            )
         return RagasItems(read_judged_items(table, id=id or (), **columns), metric, "the row")
     by_people = read_table(human_path)
     both = {*table.names} & {*by_people.names}
@@ -518,13 +488,3 @@ def read_ragas_result(
         )
     items = join_judged(by_people, table, id=shared, **columns)
     return RagasItems(items, metric, " + ".join(_listed(shared)))
-
-
-def _only_metric(table: Table, taken: set[str | None]) -> str:
-    metrics = score_columns(table, taken=taken)
-    if len(metrics) == 1:
-        return metrics[0]
-    found = f"scores of {len(metrics)} metrics" if metrics else "no column of scores"
-    raise DataError(
-        f"{table.path} has {found}; choose with metric=… out of {', '.join(metrics or table.names)}"
-    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any
 
@@ -18,12 +17,13 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.files import fields_of, read_lines, tells_number
 from rag_sourcebias.intake.objects import a, is_column
 from rag_sourcebias.intake.tables import (
+    Chosen,
     Table,
     find_column,
+    find_columns,
     names_of,
     read_fields,
     read_table,
-    table_name,
 )
 
 
@@ -57,34 +57,40 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     if isinstance(judgments, Qrels):
         return judgments
     table = _of_lines(judgments)
+    roles: Sequence[str] = ("query", "document")
     if table is None:
-        columns = partial(_columns, path=table_name(judgments))
-        table = _rows_with_grade(read_table(_as_columns(judgments), columns))
+        table = read_table(_as_columns(judgments), _columns)
         queries, docs = (
-            names_of(table, str(table.roles[role]), role=f"{role} id")
-            for role in ("query", "document")
+            names_of(table, str(table.roles[role]), role=f"{role} id") for role in roles
         )
     else:  # an id may end in a space that separates nothing
-        queries, docs = (table.columns[str(table.roles[role])] for role in ("query", "document"))
-    cells = table.columns.get(str(table.roles["grade"]), [1] * len(table))
-    texts = list(map(str, cells))
-    grade_of = {text: _whole(text, scale) for text in set(texts)}
-    if None in grade_of.values():
-        row = next(row for row, text in enumerate(texts) if grade_of[text] is None)
-        told = f"{table.where(row)}: query {queries[row]!r}, document {docs[row]!r}"
-        raise DataError(f"{told}: grade {cells[row]!r:.80} {_remedy(texts[row])}")
-    grades = np.array([grade_of[text] for text in texts], dtype=np.int32)
-    query_ids, query_codes = coded(queries)
-    doc_ids, doc_codes = coded(docs)
+        queries, docs = (table.columns[str(table.roles[role])] for role in roles)
+    grade_of = lru_cache(maxsize=None)(partial(_grade, scale=scale))
+    read = []
+    for row, cell in enumerate(table.columns.get(str(table.roles["grade"]), ["1"] * len(table))):
+        try:
+            read.append(grade_of(str(cell)))
+        except DataError as error:
+            place = f"{table.where(row)}: query {queries[row]!r}, document {docs[row]!r}"
+            raise DataError(f"{place}: grade {error}") from error
+    # in a sheet nobody has judged some rows yet
+    rows = [row for row, grade in enumerate(read) if grade is not None]
+    if not rows:
+        raise DataError(
+            f"{table.path}: no row has a grade; write one (0, 1, 2, …) for each document judged"
+        )
+    grades = np.array([read[row] for row in rows], dtype=np.int32)
+    query_ids, query_codes = coded(queries[row] for row in rows)
+    doc_ids, doc_codes = coded(docs[row] for row in rows)
     pairs = query_codes.astype(np.int64) * len(doc_ids) + doc_codes
     _, first, same = np.unique(pairs, return_index=True, return_inverse=True)
     differ = np.flatnonzero(grades != grades[first][same])
     if len(differ):
-        row, unit = int(differ[0]), table.unit.strip() or "line"
-        rows = (int(first[same[row]]), row)
-        places = (f"grade {grades[at]} in {unit} {table.lines[at]}" for at in rows)
+        at, unit = int(differ[0]), table.unit.strip() or "line"
+        both = (int(first[same[at]]), at)
+        places = (f"grade {grades[i]} in {unit} {table.lines[rows[i]]}" for i in both)
         raise DataError(
-            f"{table.path}: query {queries[row]!r}, document {docs[row]!r} has "
+            f"{table.path}: query {queries[rows[at]]!r}, document {docs[rows[at]]!r} has "
             f"{' and '.join(places)}; keep one of them"
         )
     once = np.sort(first)
@@ -98,65 +104,53 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     )
 
 
-def _rows_with_grade(table: Table) -> Table:
-    """Return the rows that have a grade: in a sheet nobody has judged the others yet."""
-    cells = table.columns.get(str(table.roles["grade"]))
-    if cells is None:
-        return table
-    rows = [row for row, cell in enumerate(cells) if cell not in ("", None)]
-    if not rows:
-        raise DataError(
-            f"{table.path}: no row has a grade; write one (0, 1, 2, …) for each document judged"
-        )
-    return replace(
-        table,
-        lines=[table.lines[row] for row in rows],
-        columns={name: [column[row] for row in rows] for name, column in table.columns.items()},
-    )
-
-
 # Grades.
 
 
 _INT32_MAX = 2**31 - 1
-_WORDS = {"True": 1.0, "False": 0.0}
+_WORDS = {"True": "1", "False": "0"}
+_MISSING = ("", "None")
 
 
-def _whole(text: str, scale: float) -> int | None:
-    """Return a grade times the scale; None if that is no whole number."""
-    try:
-        number = _WORDS[text] if text in _WORDS else float(text)
-    except ValueError:
+def _grade(cell: str, scale: float) -> int | None:
+    """Return a grade times the scale; None where there is none.
+
+    Raises
+    ------
+    DataError
+        If that is no whole number.
+    """
+    if cell in _MISSING:
         return None
-    if not abs(number * scale) <= _INT32_MAX:  # written so that NaN counts as wrong
-        return None
-    grade = Fraction(repr(number)) * Fraction(repr(float(scale)))  # as people wrote it, in tenths
-    return int(grade) if grade.denominator == 1 else None
-
-
-def _remedy(text: str) -> str:
-    if not tells_number(text) or abs(float(text)) > _INT32_MAX:
-        return f"is not a whole number within ± {_INT32_MAX}; grades are 0, 1, 2, …"
-    times = Fraction(repr(float(text))).limit_denominator(100).denominator
-    return (
-        f"is not a whole number; multiply all grades by {times}, as audit does with --grade-scale "
-        f"{times} (grade_scale={times})"
-    )
+    text = _WORDS.get(cell, cell)
+    if not tells_number(text) or abs(float(text) * scale) > _INT32_MAX:
+        raise DataError(
+            f"{cell!r:.80} is not a whole number within ± {_INT32_MAX}; grades are 0, 1, 2, …"
+        )
+    number = Fraction(repr(float(text)))  # as people wrote it, in tenths
+    grade = number * Fraction(repr(float(scale)))
+    if grade.denominator > 1:
+        times = number.limit_denominator(100).denominator
+        raise DataError(
+            f"{cell!r:.80} is not a whole number; multiply all grades by {times}, as audit does "
+            f"with --grade-scale {times} (grade_scale={times})"
+        )
+    return int(grade)
 
 
 # Tables, and lines without names of columns.
 
 
-def _columns(names: Sequence[str], *, path: str) -> dict[str, str | None]:
+def _columns(names: Sequence[str], path: str) -> dict[str, Chosen]:
     document = find_column(names, "document", path=path)
-    query = find_column(names, "query", path=path, taken=(document,))
-    grade = find_column(names, "grade", path=path)
-    if None in (query, document) or (grade is None and find_column(names, "rank") is not None):
+    roles = {"document": document, "query": None, "grade": None}
+    found = find_columns(names, path, roles=roles, needed=("query", "document"), options={})
+    if found["grade"] is None and find_column(names, "rank") is not None:
         raise DataError(
-            f"{path} has the columns {', '.join(names)}; expected query_id, doc_id and "
-            "relevance, or other usual names of these"
+            f"{path} has ranks and no grades: its columns are {', '.join(names)}; judgments have "
+            "query_id, doc_id and relevance"
         )
-    return {"query": query, "document": document, "grade": grade}
+    return found
 
 
 def _of_lines(judgments: Any) -> Table | None:  # noqa: ANN401

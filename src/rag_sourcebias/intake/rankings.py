@@ -7,7 +7,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -271,7 +270,7 @@ def _in_file(path: PathLike, name: str | None) -> list[Run]:
             return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
         if len(fields) in _TREC and tells_number(fields[4 if len(fields) == 6 else 2]):
             return _of_lines(path, _TREC[len(fields)]).runs(name, otherwise=_stem(path))
-    table = read_table(path, partial(_columns, where=where))
+    table = read_table(path, _columns)
     return _of_table(table).runs(name, otherwise=_stem(path))
 
 
@@ -403,7 +402,7 @@ def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> lis
         columns = columns_of(value, where)
         lists = _by_query(columns)
         if lists is None:
-            table = table_of(columns, where, partial(_columns, where=where))
+            table = table_of(columns, where, _columns)
             return _of_table(table).runs(name, otherwise=otherwise)
         value = lists
     if not isinstance(value, Mapping):
@@ -562,12 +561,12 @@ def _query_id(query: Any) -> Any:  # noqa: ANN401 - an id, or a mapping that hol
 _EVIDENCE = ("score", "rank", "distance")
 
 
-def _columns(names: Sequence[str], *, where: str) -> dict[str, str | None]:
+def _columns(names: Sequence[str], path: str) -> dict[str, str | None]:
     roles = ("ranked_query", "ranked", *_EVIDENCE, "ranker")
     columns = {role: find_column(names, role) for role in roles}
     told = any(columns[role] for role in _EVIDENCE)
     if columns["ranked_query"] is None or columns["ranked"] is None or not told:
-        raise DataError(f"{where} has the columns {', '.join(names)[:200]}; expected {_FORMS}")
+        raise DataError(f"{path} has the columns {', '.join(names)[:200]}; expected {_FORMS}")
     return columns
 
 

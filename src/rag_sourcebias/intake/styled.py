@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from itertools import compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.texts import StyledTexts
-from rag_sourcebias.intake.results import id_text
+from rag_sourcebias.intake.objects import name_of
 from rag_sourcebias.intake.samples import SAMPLE_LICENSE
 from rag_sourcebias.intake.tables import (
     Table,
+    cells_as,
     find_columns,
     names_of,
     read_table,
@@ -26,20 +27,13 @@ from rag_sourcebias.intake.tables import (
 # Queries and documents in several writing styles, from a table.
 
 
-_ORIGINAL = {"query": "original", "document": "human"}
 _COLUMNS = ("query_id", "side", "style", "text")
 _SIDES = {"query": "query", "document": "document", "doc": "document"}
-
-
-class Version(NamedTuple):
-    """A text, or None where there is none, and its row; a document of None is not told."""
-
-    query_id: str
-    doc_id: str | None
-    side: str
-    style: str
-    text: str | None
-    row: int
+#: Of a record: a side, the style of its original, and the keys of that and of other styles.
+_KEYS = (
+    ("query", "original", "query", "query_styles"),
+    ("document", "human", "human", "doc_styles"),
+)
 
 
 def read_styled_texts(
@@ -81,125 +75,96 @@ def read_styled_texts(
     """
     table = read_table(source)
     given = {role: (columns or {}).get(role) for role in _COLUMNS}
-    found = find_columns(table.names, given, path=table.path)
-    records = "query" in table.names and not any(given.values()) and None in found.values()
-    versions = list(_in_records(table) if records else _in_rows(table, found))
-    told = [(v.side, v.style, v.query_id) for v in versions if v.text is not None]
-    rows = [v.row for v in versions if v.text is not None]
-    require_once(table, told, "the text of", "keep one version of each", rows)
-    documents = _documents(table, versions)
+    found = find_columns(table.names, table.path, roles=given)
+    if "query" in table.names and not all(found.values()) and not any(given.values()):
+        table = _row_for_each(table)
+    found = find_columns(table.names, table.path, roles=given, needed=_COLUMNS, options={})
+    column = {role: str(name) for role, name in found.items()}
+    ids = names_of(table, column["query_id"], role="query_id")
+    styles = names_of(table, column["style"], role="style", shown=True)
+    sides = list(map(str.lower, names_of(table, column["side"], role="side")))
+    wrong = np.array([side not in _SIDES for side in sides])
+    table.refuse(wrong, column["side"], "is neither query nor document")
+    texts = cells_as(table, column["text"], _text)
+    told = [""] * len(table)
+    if "doc_id" in table.columns:  # often only told where the text is the document's
+        told = cells_as(table, "doc_id", _document)
+    documents = dict.fromkeys(ids, "")
+    for row, (query_id, doc_id) in enumerate(zip(ids, told, strict=True)):
+        before = documents[query_id]
+        if before and doc_id and before != doc_id:
+            raise DataError(
+                f"{table.where(row)}: query {query_id!r} has document {doc_id!r} here and "
+                f"{before!r} above; each query has one document"
+            )
+        documents[query_id] = before or doc_id
+    written = [row for row, text in enumerate(texts) if text is not None]
+    names = [(_SIDES[sides[row]], styles[row], ids[row]) for row in written]
+    require_once(table, names, "the text of", "keep one version of each", written)
+    # the originals first
+    versions: dict[str, dict[str, dict[str, str | None]]] = {
+        side: {original: {}} for side, original, *_ in _KEYS
+    }
+    for row, (side, style, query_id) in zip(written, names, strict=True):
+        versions[side].setdefault(style, {})[query_id] = texts[row]
+    queries, of_documents = (
+        {
+            style: tuple(map(of_query.get, documents))
+            for style, of_query in sided.items()
+            if of_query
+        }
+        for sided in versions.values()
+    )
     try:
         return StyledTexts(
             query_ids=tuple(documents),
-            queries=_side("query", documents, versions),
-            documents=_side("document", documents, versions),
-            doc_ids=tuple(documents.values()),
+            queries=queries,
+            documents=of_documents,
+            doc_ids=tuple(doc_id or query_id for query_id, doc_id in documents.items()),
             name=name or Path(table.path).name,
         )
     except DataError as error:
         raise DataError(f"{table.path}: {error}") from error
 
 
-def _documents(table: Table, versions: Sequence[Version]) -> dict[str, str]:
-    """Return the document of each query: its own id where none is told."""
-    told: dict[str, Version] = {}
-    for version in versions:
-        if version.doc_id is None:
-            continue
-        first = told.setdefault(version.query_id, version)
-        if first.doc_id != version.doc_id:
-            raise DataError(
-                f"{table.where(version.row)}: query {version.query_id!r} has document "
-                f"{version.doc_id!r} here and {first.doc_id!r} at {table.where(first.row)}; each "
-                "query has one document"
-            )
-    documents = {version.query_id: version.query_id for version in versions}
-    documents.update((query, str(first.doc_id)) for query, first in told.items())
-    return documents
-
-
-def _side(
-    side: str, queries: Iterable[str], versions: Iterable[Version]
-) -> dict[str, tuple[str | None, ...]]:
-    """Return the texts of all queries by style, the original first."""
-    found: dict[str, dict[str, str]] = {}
-    for version in versions:
-        if version.side == side and version.text is not None:
-            found.setdefault(version.style, {})[version.query_id] = version.text
-    if not found:
-        raise DataError(f"no {side} has a text; give at least one version of each {side}")
-    styles = sorted(found, key=lambda style: style != _ORIGINAL[side])  # stable
-    return {style: tuple(map(found[style].get, queries)) for style in styles}
-
-
-_LAYOUTS = (
-    "JSON lines with query_id, query, query_styles, human and doc_styles, or a table with the "
-    "columns query_id, side (query or document), style and text"
-)
-
-
-def _in_records(table: Table) -> Iterator[Version]:
-    """Give the versions of a table with a record for each query."""
+def _row_for_each(table: Table) -> Table:
+    """Return the versions in a record for each query as rows of their own."""
+    names = ("row", *_COLUMNS, "doc_id")
+    cells: list[tuple[Any, ...]] = []
     for row, (place, record) in enumerate(table.records()):
-        keys = [key for key, cell in record.items() if cell is not None]
-        lacking = [key for key in ("query_id", "query") if key not in keys]
-        if lacking or not {"human", "doc_styles"} & {*keys}:
+        keys = {key for key, cell in record.items() if cell is not None}
+        if not {"query_id", "query"} <= keys or keys.isdisjoint({"human", "doc_styles"}):
             raise DataError(
-                f"{place}: the record has no {', '.join(lacking) or 'human and doc_styles'}, its "
-                f"keys are {', '.join(keys)}; expected {_LAYOUTS}"
+                f"{place}: the record has {', '.join(sorted(keys))}; expected query_id, query, and "
+                "human or doc_styles"
             )
-        query_id = id_text(record["query_id"], f"{place}: query_id").strip()
-        told = record.get("doc_id")
-        doc_id = None if told is None else id_text(told, f"{place}: doc_id").strip()
-        for side, original, key, styles in (
-            ("query", "original", "query", "query_styles"),
-            ("document", "human", "human", "doc_styles"),
-        ):
-            yield Version(query_id, doc_id, side, original, _text(record.get(key), key, place), row)
-            rewritten = record.get(styles) or {}
-            if not isinstance(rewritten, dict):
+        query_id, doc_id = record["query_id"], record.get("doc_id")
+        for side, original, key, others in _KEYS:
+            styles = record.get(others) or {}
+            if not isinstance(styles, dict):
                 raise DataError(
-                    f"{place}: {styles} is {rewritten!r:.80}; expected an object of style and text"
+                    f"{place}: {others} is {styles!r:.80}; expected an object of style and text"
                 )
-            for name, value in rewritten.items():
-                what = f"style of {styles}"
-                style = require_name(id_text(name, f"{place}: {what}").strip(), what, place)
-                text = _text(value, f"{styles}[{name!r}]", place)
-                yield Version(query_id, doc_id, side, style, text, row)
+            texts = [(original, record.get(key)), *styles.items()]
+            cells += [(row, query_id, side, style, text, doc_id) for style, text in texts]
+    columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
+    return table.spread(columns["row"], columns)
 
 
-def _in_rows(table: Table, found: Mapping[str, str | None]) -> Iterator[Version]:
-    """Give the versions of a table with a row for each."""
-    if lacking := [role for role in _COLUMNS if found[role] is None]:
+def _document(cell: object) -> str:
+    """Return the id of a document; empty where it is not told."""
+    name = "" if cell is None else name_of(cell)
+    if name is None:
+        raise DataError(f"is {cell!r:.80}; expected a text or a number")
+    return name.strip()
+
+
+def _text(cell: object) -> str | None:
+    if not isinstance(cell, str | None):
         raise DataError(
-            f"{table.path} has no column {', '.join(lacking)}; its columns are "
-            f"{', '.join(table.names)}; expected {_LAYOUTS}"
+            f"is {cell!r:.80}, no text; leave a version that does not exist out, or write null"
         )
-    queries, sides, styles = (
-        names_of(table, str(found[role]), role=role, shown=role == "style")
-        for role in ("query_id", "side", "style")
-    )
-    documents = table.columns.get("doc_id", [None] * len(table))
-    for row, cell in enumerate(table.columns[str(found["text"])]):
-        place = table.where(row)
-        side = _SIDES.get(sides[row].lower())
-        if side is None:
-            raise DataError(f"{place}: side {sides[row]!r} is neither query nor document")
-        # often only told where the text is the document's
-        told = documents[row]
-        doc_id = None if told in (None, "") else id_text(told, f"{place}: doc_id").strip()
-        yield Version(queries[row], doc_id, side, styles[row], _text(cell, "text", place), row)
-
-
-def _text(value: object, what: str, place: str) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise DataError(
-            f"{place}: {what} is {value!r:.80}, which is not text; leave a version that does not "
-            "exist out, or write null"
-        )
-    return value if value.strip() else None
+    return cell if cell and cell.strip() else None
 
 
 # The bundled sample of writing styles.

@@ -1,7 +1,9 @@
 """A table from any carrier: its columns, which of them holds what, and its cells as values."""
 
+from __future__ import annotations
+
 import csv
-import io
+import json
 import math
 import os
 import re
@@ -12,7 +14,8 @@ from functools import lru_cache
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -22,43 +25,6 @@ from rag_sourcebias.core.files import PathLike, check_file, sound
 from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.intake.files import check_unpacked, read_json, read_jsonl, read_lines
 from rag_sourcebias.intake.objects import columns_of, holds_table, name_of
-
-# CSV as spreadsheet programs leave it: formulas made harmless, cells with line breaks.
-
-
-_CELL_LIMIT = 32_767  # characters a spreadsheet keeps in one cell
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
-
-def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[str]:
-    """Give the text of a CSV file with a byte-order mark, header first.
-
-    A cell that a spreadsheet would take for a formula gets a leading apostrophe.
-
-    Raises
-    ------
-    DataError
-        If a cell is longer than a spreadsheet keeps.
-    """
-    yield "\ufeff" + record_text(list(records[0]))
-    for record in records:
-        for name, cell in record.items():
-            if len(cell) > _CELL_LIMIT:
-                raise DataError(
-                    f"{path}: {name} of row {next(iter(record.values()))!r} has {len(cell)} "
-                    f"characters, a spreadsheet cell holds {_CELL_LIMIT}; write the sheet as .jsonl"
-                )
-        yield record_text(
-            [f"'{cell}" if _FORMULA.match(cell) else cell for cell in record.values()]
-        )
-
-
-def record_text(cells: Sequence[str], end: str = "\r\n") -> str:
-    """Return a record of a CSV file."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator=end).writerow(cells)
-    return line.getvalue()
-
 
 # pyarrow, which is loaded only where a Parquet file is read or written.
 
@@ -84,7 +50,6 @@ def pyarrow_modules(feature: str) -> tuple[Any, Any]:
 
 
 _ROWS = 1_024
-_OBJECTS = 256  # of JSON lines, taken apart together
 _BATCH_BYTES = 64 << 20
 _SMALL = 4 << 20
 
@@ -113,7 +78,7 @@ def parquet_batches(
     path: Path,
     columns: Sequence[str],
     *,
-    groups: Iterable[int] | None = None,
+    groups: Sequence[int] | None = None,
 ) -> Iterator[Any]:
     """Give the rows as record batches.
 
@@ -123,18 +88,18 @@ def parquet_batches(
     ----------
     file : pyarrow.parquet.ParquetFile
         From :func:`open_parquet`, in whose block this is read.
-    groups : iterable of int, optional
+    groups : sequence of int, optional
         Row groups; all of them if left out.
     """
     pa, _ = pyarrow_modules(f"reading {path.name}")
-    chosen = list(range(file.num_row_groups) if groups is None else groups)
     size = path.stat().st_size
     unpacked = 0
     # No value is longer than its row group: where that is small, little is unpacked at once.
-    longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=0)
+    numbers = range(file.num_row_groups)
+    longest = max((file.metadata.row_group(n).total_byte_size for n in numbers), default=0)
     rows = _ROWS if longest >= _SMALL else min(_ROWS, _BATCH_BYTES // max(longest, 1))
     is_dictionary = pa.types.is_dictionary
-    for found in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
+    for found in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
         plain = [c.dictionary_decode() if is_dictionary(c.type) else c for c in found]
         batch = pa.RecordBatch.from_arrays(plain, found.schema.names)
         unpacked += batch.nbytes
@@ -142,28 +107,15 @@ def parquet_batches(
         yield batch
 
 
-def parquet_columns(
-    file: Any,  # noqa: ANN401
-    path: Path,
-    columns: Sequence[str],
-    *,
-    groups: Iterable[int] | None = None,
-) -> dict[str, list[Any]]:
-    """Read columns as lists; see :func:`parquet_batches`."""
-    pa, _ = pyarrow_modules(f"reading {path.name}")
-    batches = list(parquet_batches(file, path, columns, groups=groups))
-    if not batches:
-        return {name: [] for name in columns}
-    table = pa.Table.from_batches(batches)
-    return {name: table.column(name).to_pylist() for name in columns}
-
-
 # A table from any carrier as columns.
 
 
+Value = TypeVar("Value")
 _PARQUET = (".parquet", ".pq")
+Unit = Literal["", " row ", " record "]
 Chosen = str | Sequence[str] | None
-Chooser = Callable[[tuple[str, ...]], Sequence[str] | Mapping[str, Chosen]]
+#: Gets the names of all columns and what the table is called; returns columns by what they are for.
+Chooser = Callable[[Sequence[str], str], Mapping[str, Chosen]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,26 +126,26 @@ class Table:
     ----------
     path : str
         What the table is called in messages.
-    names : tuple of str
+    names : sequence of str
         All columns there are.
     lines : sequence of int
         Line of each row; for what has no lines the number of the row, from 1.
     columns : dict of str to list
-        The chosen ones. Text in CSV and TSV; otherwise what the table holds, None where a row
-        lacks the key.
+        Those that were chosen, or all. Text in CSV and TSV; otherwise what the table holds, None
+        where a row lacks the key.
     unit : str
         What stands before the number of a row that is not that of its line.
     roles : mapping of str to str, sequence of str or None
-        The columns by what they are for, where they were chosen so.
+        The columns by what they are for, where they were chosen.
     notes : list of Finding
         What a reader understood of the cells and a user should know.
     """
 
     path: str
-    names: tuple[str, ...]
+    names: Sequence[str]
     lines: Sequence[int]
     columns: dict[str, list[Any]]
-    unit: Literal["", " row ", " record "] = ""
+    unit: Unit = ""
     roles: Mapping[str, Chosen] = field(default_factory=dict)
     notes: list[Finding] = field(default_factory=list)
 
@@ -208,23 +160,31 @@ class Table:
         """Name file and line of a row."""
         return f"{self.path}:{self.unit}{self.lines[row]}"
 
-    def refuse(self, wrong: BoolArray, column: str, why: str) -> None:
+    def refuse(self, wrong: BoolArray, column: str, why: str, *, role: str = "cell") -> None:
         """Raise for the first cell of a column that is wrong, if there is one."""
         if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
+            row = int(wrong.argmax())
             cell = self.columns[column][row]
-            raise DataError(f"{self.where(row)}: {cell!r:.80} (column {column!r}) {why}")
+            raise DataError(f"{self.where(row)}: {role} {cell!r:.80} (column {column!r}) {why}")
+
+    def spread(self, rows: Sequence[int], columns: dict[str, list[Any]]) -> Table:
+        """Return a table whose rows come from some of this one, with other columns."""
+        lines = [self.lines[row] for row in rows]
+        return replace(self, names=list(columns), lines=lines, columns=columns)
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Give the chosen cells of each row, and its place."""
-        rows = zip(*self.columns.values(), strict=True)
-        for row, cells in enumerate(rows):
+        """Give the cells of each row, and its place."""
+        for row, cells in enumerate(zip(*self.columns.values(), strict=True)):
             yield self.where(row), dict(zip(self.columns, cells, strict=True))
+
+
+def _all(names: Sequence[str], _path: str) -> Mapping[str, Chosen]:
+    return {"": names}
 
 
 def read_table(
     source: Any,  # noqa: ANN401 - whatever a user has
-    choose: Chooser = lambda names: names,
+    choose: Chooser = _all,
     *,
     quoted: bool = False,
     most: int | None = None,
@@ -240,9 +200,8 @@ def read_table(
         (no quoting, one record per line), else CSV (a quoted cell may span lines; ``;`` separates
         where the header has no comma). For objects see
         :func:`~rag_sourcebias.intake.objects.columns_of`.
-    choose : callable
-        Gets the names of all columns and returns those to read, perhaps by role; it raises if one
-        is lacking. All of them by default.
+    choose : callable, optional
+        Which columns to read, and what for; it raises if one is lacking. All of them by default.
     quoted : bool
         Cells between tabs may be quoted too, as spreadsheets write them.
     most : int or None
@@ -257,9 +216,7 @@ def read_table(
     """
     name = table_name(source)
     if isinstance(source, Table):
-        chosen, roles = _chosen(source.names, choose)
-        columns = {column: source.columns[column] for column in chosen}
-        return replace(source, columns=columns, roles=roles, notes=[])
+        return table_of(source.columns, name, choose, source.unit, source.lines)
     if not isinstance(source, str | os.PathLike):
         return table_of(columns_of(source, name), name, choose)
     if name.endswith(_PARQUET):
@@ -269,23 +226,13 @@ def read_table(
         raise DataError(f"{name} is empty; expected a header and rows, or JSON")
     if head[0].lstrip().startswith(("[", "{")):
         return _read_json(source, choose, head, most)
-    tabs = "\t" in head[0]
-    separator = "," if "," in head[0] or ";" not in head[0] else ";"
-    records = (
-        ((number, line.split("\t")) for number, line in read_lines(source))
-        if tabs and not quoted
-        else _csv(source, "\t" if tabs else separator)
-    )
-    names, rows = _checked(records, source)
-    chosen, roles = _chosen(names, choose)
-    read: dict[str, list[Any]] = {column: [] for column in chosen}
-    targets = [(cells.append, names.index(column)) for column, cells in read.items()]
-    lines: list[int] = []
-    for line, row in islice(rows, most):
-        lines.append(line)
-        for append, i in targets:
-            append(row[i])
-    return Table(path=name, names=names, lines=lines, columns=read, roles=roles)
+    separator = next((mark for mark in "\t,;" if mark in head[0]), ",")
+    records = _csv(source, separator)
+    if separator == "\t" and not quoted:
+        records = ((number, line.split("\t")) for number, line in read_lines(source))
+    line, header = next(records)
+    names = _unique_names(list(map(str.strip, header)), f"{name}:{line}")
+    return _of_records(name, names, islice(records, most), choose)
 
 
 def read_fields(
@@ -311,20 +258,8 @@ def read_fields(
     DataError
         If a line has another number of fields.
     """
-    names = tuple(columns.values())
-    lines: list[int] = []
-    rows: list[list[str]] = []
-    for number, line in islice(read_lines(path), n_headers, None):
-        fields = split(line)
-        if len(fields) != len(names):
-            raise DataError(
-                f"{path}:{number}: expected {len(names)} columns ({' '.join(names)}), found "
-                f"{len(fields)}: {line[:80]!r}"
-            )
-        lines.append(number)
-        rows.append(fields)
-    cells = dict(zip(names, map(list, zip(*rows, strict=True)), strict=False))
-    return Table(path=os.fspath(path), names=names, lines=lines, columns=cells, roles=columns)
+    records = ((line, split(text)) for line, text in islice(read_lines(path), n_headers, None))
+    return _of_records(os.fspath(path), list(columns.values()), records, lambda *_: columns)
 
 
 def table_name(source: Any) -> str:  # noqa: ANN401
@@ -334,82 +269,66 @@ def table_name(source: Any) -> str:  # noqa: ANN401
     return os.fspath(source) if isinstance(source, str | os.PathLike) else "data"
 
 
-def _chosen(
-    names: tuple[str, ...], choose: Chooser
-) -> tuple[tuple[str, ...], Mapping[str, Chosen]]:
-    """Return the columns to read, each once, and their roles."""
-    wanted = choose(names)
-    roles = wanted if isinstance(wanted, Mapping) else {}
-    columns = (
-        (column,) if isinstance(column, str) else column or ()
-        for column in (roles.values() if roles else wanted)
-    )
-    return tuple(dict.fromkeys(chain.from_iterable(columns))), roles
-
-
 def table_of(
-    columns: Mapping[str, list[Any]],
+    columns: dict[str, list[Any]],
     name: str,
-    choose: Chooser,
-    unit: Literal["", " row ", " record "] = " row ",
+    choose: Chooser = _all,
+    unit: Unit = " row ",
     lines: Sequence[int] | None = None,
 ) -> Table:
-    """Return some columns in memory as a table."""
+    """Return columns in memory as a table."""
+    names = list(columns)
     if lines is None:
-        lines = range(1, max(map(len, columns.values()), default=0) + 1)
-    chosen, roles = _chosen(tuple(columns), choose)
-    return Table(
-        path=name,
-        names=tuple(columns),
-        lines=lines,
-        columns={column: columns[column] for column in chosen},
-        unit=unit,
-        roles=roles,
-    )
+        lines = range(1, len(columns[names[0]]) + 1 if names else 0)
+    roles = choose(names, name)
+    return Table(path=name, names=names, lines=lines, columns=columns, unit=unit, roles=roles)
+
+
+def _columns_in(roles: Mapping[str, Chosen]) -> list[str]:
+    """Return the columns that have a role, each once."""
+    columns = ((column,) if isinstance(column, str) else column or () for column in roles.values())
+    return list(dict.fromkeys(chain.from_iterable(columns)))
 
 
 _Records = Iterator[tuple[int, list[str]]]
 
 
-def _checked(records: _Records, path: PathLike) -> tuple[tuple[str, ...], _Records]:
-    """Return the names of the header, and records that have as many cells."""
-    line, header = next(records)
-    names = _unique_names([cell.strip() for cell in header], f"{path}:{line}")
+def _of_records(name: str, names: Sequence[str], records: _Records, choose: Chooser) -> Table:
+    """Return some columns of records that have as many cells as there are names."""
+    roles = choose(names, name)
+    columns: dict[str, list[Any]] = {column: [] for column in _columns_in(roles)}
+    targets = [(cells.append, names.index(column)) for column, cells in columns.items()]
+    lines: list[int] = []
+    for line, cells in records:
+        if len(cells) != len(names):
+            raise DataError(
+                f"{name}:{line}: expected {len(names)} columns ({' '.join(names)[:80]}), found "
+                f"{len(cells)}: {str(cells)[:80]}"
+            )
+        lines.append(line)
+        for append, at in targets:
+            append(cells[at])
+    return Table(path=name, names=names, lines=lines, columns=columns, roles=roles)
 
-    def checked() -> _Records:
-        for line, cells in records:
-            if not any(cells):
-                continue  # spreadsheets leave separators at the end
-            if len(cells) != len(names):
-                raise DataError(
-                    f"{path}:{line}: expected {len(names)} columns as in the header, found "
-                    f"{len(cells)}: {str(cells)[:80]}"
-                )
-            yield line, cells
 
-    return names, checked()
-
-
-def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
-    again = next((n for i, n in enumerate(names) if n in names[:i]), None)
-    if again is not None:
-        raise DataError(f"{where}: two columns are called {again!r}; rename one")
-    return tuple(names)
+def _unique_names(names: list[str], where: str) -> list[str]:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise DataError(f"{where}: two columns are called {name!r}; rename one")
+    return names
 
 
 def _csv(path: PathLike, separator: str) -> _Records:
     # A blank line may stand within a quoted cell; between records csv gives it as an empty one.
-    records = csv.reader(
-        (line + "\n" for _, line in read_lines(path, blank=True)),
-        strict=True,
-        delimiter=separator,
-    )
+    lines = (line + "\n" for _, line in read_lines(path, blank=True))
+    records = csv.reader(lines, strict=True, delimiter=separator)
     last = 0  # line on which the record before ends
     # Retrieved contexts in one cell pass the usual limit, which is that of the whole process.
     limit = csv.field_size_limit(2**31 - 1)
     try:
         for record in records:
-            if len(record) > 1 or (record and record[0].strip()):
+            # spreadsheets leave separators at the end
+            if any(record) and not (len(record) == 1 and record[0].isspace()):
                 yield last + 1, record
             last = records.line_num
     except csv.Error as error:
@@ -434,19 +353,18 @@ def _read_json(path: PathLike, choose: Chooser, head: Sequence[str], most: int |
 def table_of_objects(
     rows: Iterable[tuple[int, Mapping[str, Any]]], name: str, choose: Chooser
 ) -> Table:
-    """Return some columns of the objects on numbered lines of a file."""
+    """Return the columns of the objects on numbered lines of a file."""
     # A row may lack keys (an unlabelled item has no "human"): the columns are those of all rows,
     # which are not kept, because an object takes many times the memory of its line.
     lines: list[int] = []
     columns: dict[str, list[Any]] = {}
-    numbered = iter(rows)
-    while some := list(islice(numbered, _OBJECTS)):
-        for column in dict.fromkeys(chain.from_iterable(row for _, row in some)):
+    for line, row in rows:
+        for column in row:
             if column not in columns:
                 columns[column] = [None] * len(lines)
-        for column, values in columns.items():
-            values += [row.get(column) for _, row in some]
-        lines += [number for number, _ in some]
+        for column, cells in columns.items():
+            cells.append(row.get(column))
+        lines.append(line)
     return table_of(columns, name, choose, "", lines)
 
 
@@ -467,22 +385,20 @@ def read_parquet(
     DataError
         As :func:`read_table`, and if there are other rows than the file says.
     """
+    name = str(path)
     with open_parquet(path) as file:
-        names = _unique_names(file.schema_arrow.names, str(path))
-        chosen, roles = _chosen(names, choose)
+        names = _unique_names(file.schema_arrow.names, name)
+        roles = choose(names, name)
+        columns: dict[str, list[Any]] = {column: [] for column in _columns_in(roles)}
         groups = range(file.num_row_groups)[part]
         n_rows = sum(file.metadata.row_group(group).num_rows for group in groups)
-        columns = parquet_columns(file, path, chosen, groups=groups)
-    if any(len(values) != n_rows for values in columns.values()):
+        for batch in parquet_batches(file, path, list(columns), groups=groups):
+            for column, cells in columns.items():
+                cells.extend(batch.column(column).to_pylist())
+    if any(len(cells) != n_rows for cells in columns.values()):
         raise DataError(f"{path} says that it has {n_rows} rows, and has others; write it again")
-    return Table(
-        path=str(path),
-        names=names,
-        lines=range(first, first + n_rows),
-        columns=columns,
-        unit=" row ",
-        roles=roles,
-    )
+    lines = range(first, first + n_rows)
+    return Table(path=name, names=names, lines=lines, columns=columns, unit=" row ", roles=roles)
 
 
 # Cells as numbers and names.
@@ -502,20 +418,20 @@ class TableCode(Code, home="tables"):
     )
 
 
-_MISSING = frozenset({"", "-", "na", "n/a", "n.a.", "<na>", "nan", "null", "none"})
+_MISSING = dict.fromkeys(("", "-", "na", "n/a", "n.a.", "<na>", "nan", "null", "none"), math.nan)
 _PAIRWISE = {
     **dict.fromkeys(("a", "model_a", "[[a]]"), 1.0),
     **dict.fromkeys(("b", "model_b", "[[b]]"), 0.0),
     **dict.fromkeys(("tie", "draw", "tie (bothbad)", "[[c]]"), 0.5),
 }
 _WORDS = {
+    **_PAIRWISE,
     **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "acceptable"), 1.0),
     **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "unacceptable"), 0.0),
 }
 # What programs write where there is no value, if nothing else is near it.
 _SENTINELS = (-9999.0, -999.0, -99.0, -9.0, -1.0, 99.0, 999.0, 9999.0)
 _FENCED = re.compile(r"\s*```(?:[A-Za-z][\w-]*\s)?\s*(.*?)\s*```\s*", re.DOTALL)
-Form = Literal["missing", "number", "0, ½ or 1", "word", "A or B", "something else"]
 
 
 def reply_text(text: str) -> str:
@@ -539,13 +455,13 @@ def values_of(table: Table, column: str, *, role: str) -> FloatArray:
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     marks = np.isin(different, _SENTINELS)
     rest = different[~marks]
-    if not marks.any() or len(rest) < 2 or rest[0] < 0:
+    if len(rest) < 2 or rest[0] < 0:
         return values
     low, high = rest[0], rest[-1]
     for mark, n in zip(different[marks], counts[marks], strict=True):
         apart = low - mark > np.diff(rest).max() if mark < low else mark - high > high - low
         if apart:
-            values = np.where(values == mark, np.nan, values)
+            values[values == mark] = np.nan
         if apart or mark < 0:
             code = TableCode.SENTINEL if apart else TableCode.NEGATIVE
             table.notes.append(code(column=column, value=f"{mark:g}", n=int(n)))
@@ -566,81 +482,59 @@ def numbers_of(table: Table, column: str, *, role: str) -> FloatArray:
         Naming file, line and value: a cell is not a number, or words (yes, no, true, A, B, tie,
         …) stand among numbers other than 0, ½ and 1.
     """
-    cells = table.columns[column]
-    values, first = _numbers(cells)
-    row = first.get("something else")
-    if row is not None:
-        raise DataError(
-            f"{table.where(row)}: {role} {cells[row]!r:.80} (column {column!r}) is not a finite "
-            "number; numbers, true/false, yes/no, correct/incorrect, A/B/tie or an empty cell are "
-            "accepted; write 4/5 or 80 % as 0.8, 5,5 as 5.5"
-        )
-    word, number = first.get("word", first.get("A or B")), first.get("number")
-    if word is not None and number is not None:
-        raise DataError(
-            f"{table.where(word)}: {role} {cells[word]!r} in a column that also holds "
-            f"{cells[number]!r} ({table.where(number)}); use words or numbers, not both"
-        )
-    if "A or B" in first:
+    values, words = _numbers(table.columns[column])
+    table.refuse(
+        np.isinf(values),
+        column,
+        "is not a finite number; numbers, true/false, yes/no, correct/incorrect, A/B/tie or an "
+        "empty cell are accepted; write 4/5 or 80 % as 0.8, 5,5 as 5.5",
+        role=role,
+    )
+    if words:
+        among = ~(np.isnan(values) | np.isin(values, (0, 0.5, 1)))
+        why = f"stands in a column with {min(words)!r}; use words or numbers, not both"
+        table.refuse(among, column, why, role=role)
+    if not words.isdisjoint(_PAIRWISE):
         table.notes.append(TableCode.PAIRWISE(column=column))
     return values
 
 
-def _numbers(cells: Sequence[Any]) -> tuple[FloatArray, dict[Form, int]]:
-    """Return cells as numbers, and the first row of each form, up to one that is no number."""
+def _numbers(cells: Sequence[Any]) -> tuple[FloatArray, set[str]]:
+    """Return cells as numbers, NaN where one is missing, infinite where it is none; and words."""
     kinds = set(map(type, cells))
     with suppress(OverflowError, ValueError):
-        values = None
-        if kinds == {str} and "_" not in "".join(cells):  # Python reads 1_0 as 10
-            values = np.array([float(cell) if cell else math.nan for cell in cells])
-        elif kinds <= {float, int, type(None)}:
-            values = np.array(cells, dtype=np.float64)  # None becomes NaN
-        if values is not None and not np.isinf(values).any():
-            return values, {"number": 0}
-    values = np.full(len(cells), np.nan)
-    first: dict[Form, int] = {}
-    for row, cell in enumerate(cells):
-        values[row], form = _text_number(cell) if isinstance(cell, str) else _number(cell)
-        if form not in first:
-            first[form] = row
-        if form == "something else":
-            break
-    return values, first
+        # Python reads 1_0 as 10
+        if kinds <= {float, int, NoneType} or (kinds == {str} and "_" not in "".join(cells)):
+            plain = [math.nan if cell == "" else cell for cell in cells] if "" in cells else cells
+            return np.array(plain, dtype=np.float64), set()  # None becomes NaN
+    texts = set(map(_plain, {cell for cell in cells if isinstance(cell, str)}))
+    if bool in kinds:
+        texts.add("true")
+    return np.array(list(map(_number, cells))), texts & _WORDS.keys()
 
 
-def _number(cell: Any) -> tuple[float, Form]:  # noqa: ANN401 - whatever a table holds
-    if cell is None:
-        return math.nan, "missing"
+def _number(cell: Any) -> float:  # noqa: ANN401 - whatever a table holds
+    if isinstance(cell, str):
+        cell = _plain(cell)
+        cell = _WORDS.get(cell, _MISSING.get(cell, math.inf if "_" in cell else cell))
     try:
-        value = float(cell)
+        return math.nan if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):
-        return math.nan, "something else"
-    if isinstance(cell, bool):
-        return value, "word"
-    if math.isfinite(value):
-        return value, "0, ½ or 1" if value in (0, 0.5, 1) else "number"
-    return value, "missing" if math.isnan(value) else "something else"
+        return math.inf
 
 
 @lru_cache(maxsize=1024)  # cells repeat
-def _text_number(cell: str) -> tuple[float, Form]:
-    text = (reply_text(cell) if "<" in cell or "`" in cell else cell.strip()).lower()
-    if text in _MISSING:
-        return math.nan, "missing"
-    if text in _PAIRWISE:
-        return _PAIRWISE[text], "A or B"
-    if text in _WORDS:
-        return _WORDS[text], "word"
-    return _number("" if "_" in text else text)  # Python reads 1_0 as 10
+def _plain(cell: str) -> str:
+    return (reply_text(cell) if "<" in cell or "`" in cell else cell.strip()).lower()
 
 
 def holds_scores(table: Table, column: str) -> bool:
     """Whether a column holds numbers, some perhaps missing."""
-    values, first = _numbers(table.columns[column])
-    return not np.isnan(values).all() and first.keys() <= {"missing", "number", "0, ½ or 1"}
+    values, words = _numbers(table.columns[column])
+    return not words and not np.isnan(values).all() and not np.isinf(values).any()
 
 
-def score_columns(source: Any, *, taken: Collection[str | None] = ()) -> list[str]:  # noqa: ANN401
+def score_columns(table: Table, *, taken: Collection[str | None] = ()) -> list[str]:
     """Return the columns that hold numbers and by their name may be scores.
 
     Parameters
@@ -648,11 +542,9 @@ def score_columns(source: Any, *, taken: Collection[str | None] = ()) -> list[st
     taken : collection of str
         Columns that are something else.
     """
-    table = read_table(
-        source,
-        lambda names: [n for n in names if n not in taken and plain_name(n) not in _NO_SCORES],
-    )
-    return [name for name in table.columns if holds_scores(table, name)]
+    others = [name for name in table.names if name not in taken]
+    maybe = [name for name in others if plain_name(name) not in _NO_SCORES]
+    return [name for name in maybe if holds_scores(table, name)]
 
 
 def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> list[str]:
@@ -686,6 +578,31 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
     return names
 
 
+def cells_as(table: Table, column: str, read: Callable[[Any], Value]) -> list[Value]:
+    """Return the cells of a column as a function reads them; what it refuses is named by its line.
+
+    Raises
+    ------
+    DataError
+        As the function, with file, line and column before its message.
+    """
+    values = []
+    for row, cell in enumerate(table.columns[column]):
+        try:
+            values.append(read(cell))
+        except DataError as error:
+            raise DataError(f"{table.where(row)}: {column} {error}") from error
+    return values
+
+
+def list_in(cell: Any) -> Any:  # noqa: ANN401 - whatever a table holds
+    """Return the list that a text holds as JSON; anything else as it is."""
+    if isinstance(cell, str) and cell.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            return json.loads(cell)
+    return cell
+
+
 def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
     """Read the item ids; several columns are joined by a tab, none gives row numbers from 1.
 
@@ -697,7 +614,7 @@ def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
     if not columns:
         return [str(i) for i in range(1, len(table) + 1)]
     parts = [names_of(table, name, role="id") for name in columns]
-    ids = parts[0] if len(parts) == 1 else ["\t".join(p) for p in zip(*parts, strict=True)]
+    ids = list(map("\t".join, zip(*parts, strict=True)))
     require_once(table, ids, "item", "keep one row per item, the mean of several labels")
     return ids
 
@@ -720,13 +637,12 @@ def require_once(
         return
     first: dict[Hashable, int] = {}
     for row, name in zip(rows or range(len(names)), names, strict=True):
-        if name in first:
-            told = ", ".join(map(repr, name if isinstance(name, tuple) else (name,)))
+        before = first.setdefault(name, row)
+        if before != row:
+            place = table.where(before)
             raise DataError(
-                f"{table.where(row)}: {what} {told} stands at {table.where(first[name])} already; "
-                f"{remedy}"
+                f"{table.where(row)}: {what} {name!r} stands at {place} already; {remedy}"
             )
-        first[name] = row
 
 
 # Columns that may hold what is asked for, by what they are for: the usual names, as plain_name
@@ -829,83 +745,73 @@ def find_column(
     names: Sequence[str],
     role: str,
     *,
-    given: str | None = None,
     path: str = "the table",
     taken: Collection[str | None] = (),
 ) -> str | None:
-    """Find the column of a role.
+    """Find the column of a role by the usual names; None if there is none.
 
     Parameters
     ----------
     role : str
         Such as ``"human"``, ``"judge"``, ``"id"``, ``"cluster"``, ``"answer"`` or ``"rank"``.
-    given : str or None
-        What the caller said; it must exist. ``"none"``: rows of one query are no cluster, which
-        they are taken for otherwise.
     taken : collection of str
         Columns the caller named for other roles; their usual names mean nothing then.
-
-    Returns
-    -------
-    str or None
-        None if nothing is given and no column has one of the usual names.
 
     Raises
     ------
     DataError
-        If the given column does not exist, or several columns could be meant.
+        If several columns could be meant.
     """
-    if given is not None:
-        if role == "cluster" and given == "none" and given not in names:
-            return None
-        require_columns(names, (given,), path)
-        return given
     aliases = _ALIASES[role]
-    found = sorted(
-        (n for n in names if n not in taken and plain_name(n) in aliases),
-        key=lambda n: aliases.index(plain_name(n)),
-    )
+    usual = [name for name in names if name not in taken and plain_name(name) in aliases]
+    found = sorted(usual, key=lambda name: aliases.index(plain_name(name)))
     if len(found) > 1 and plain_name(found[0]) != role and role in _ALONE:
         raise DataError(
             f"{path}: columns {' and '.join(map(repr, found))} could all be the {role} column; "
             f"call the right one {aliases[0]!r}, or say which with {role}=…"
         )
-    return found[0] if found else None
+    return next(iter(found), None)
 
 
 def find_columns(
     names: Sequence[str],
-    roles: Mapping[str, str | None],
-    *,
     path: str,
+    *,
+    roles: Mapping[str, Chosen],
     taken: Collection[str | None] = (),
     needed: Collection[str] = (),
     options: Mapping[str, str] | None = None,
-) -> dict[str, str | None]:
+) -> dict[str, Chosen]:
     """Find the columns of several roles, each with what the caller said of it.
 
     Parameters
     ----------
+    roles : mapping of str to str, sequence of str or None
+        A column that is named must exist. ``"none"`` for the clusters: rows of one query are
+        none, which they are taken for otherwise.
     needed : collection of str
         Roles that :func:`require_roles` asks for; ``options`` is for it.
 
     Raises
     ------
     DataError
-        As :func:`find_column`, and if a column that is needed is not there.
+        As :func:`find_column`, and if a column that is named or needed is not there.
     """
-    taken = {*taken, *roles.values()}
-    found = {
-        role: find_column(names, role, given=given, path=path, taken=taken)
-        for role, given in roles.items()
+    taken = {*taken, *_columns_in(roles)}
+    found: dict[str, Chosen] = {
+        role: named or find_column(names, role, path=path, taken=taken)
+        for role, named in roles.items()
     }
+    if found.get("cluster") == "none" and "none" not in names:
+        found["cluster"] = None
+    require_columns(names, _columns_in(found), path)
     require_roles(names, found, needed, path=path, options=options)
     return found
 
 
 def require_roles(
     names: Sequence[str],
-    found: Mapping[str, str | None],
+    found: Mapping[str, Chosen],
     needed: Iterable[str],
     *,
     path: str,
@@ -918,12 +824,11 @@ def require_roles(
     options : mapping of str to str, optional
         What says which column has a role, where anything does; by default its keyword.
     """
-    lacking = [role for role in needed if found[role] is None]
-    if lacking:
-        plain = [_ALIASES[role][0] for role in lacking]
-        usual = "; ".join(", ".join(_ALIASES[role][:6]) for role in lacking)
+    if lacking := [_ALIASES[role] for role in needed if not found[role]]:
+        plain = [aliases[0] for aliases in lacking]
         naming = [f"{role}=…" if options is None else options.get(role, "") for role in plain]
         said = f" with {' and '.join(naming)}, or" if all(naming) else ""
+        usual = "; ".join(", ".join(aliases[:6]) for aliases in lacking)
         raise DataError(
             f"{path}: no column is recognised as {' or '.join(plain)}; its columns are "
             f"{', '.join(names)}; name the column{said} as is usual: {usual}"
@@ -958,20 +863,16 @@ def find_ids(
         As :func:`find_column`, and if ids are needed and no column has them.
     """
     if given is not None:
-        wanted = (given,) if isinstance(given, str) else tuple(given)
-        require_columns(names, wanted, path)
-        return wanted
+        ids = (given,) if isinstance(given, str) else tuple(given)
+        require_columns(names, ids, path)
+        return ids
     single = find_column(names, "id", path=path, taken=taken)
-    if single is not None:
-        return (single,)
     both = (find_column(names, role, path=path) for role in ("query_id", "doc_id"))
-    pair = tuple(column for column in both if column is not None)
-    ids = () if len(pair) == 1 and pair[0] in taken else pair
-    if needed and not ids:
-        raise DataError(
-            f"{path}: no column is recognised as id, without which labels and items cannot be "
-            f"joined; its columns are {', '.join(names)}; name the column with id=…"
-        )
+    ids = tuple(filter(None, both if single is None else (single,)))
+    if len(ids) == 1 and ids[0] in taken:
+        ids = ()
+    if needed:
+        require_roles(names, {"id": ids}, ["id"], path=path)
     return ids
 
 
@@ -997,17 +898,16 @@ def read_clusters(
         If a column is missing, a value is empty, or a query is named twice.
     """
 
-    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
-        require_columns(names, (cluster,), name)
+    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
+        require_columns(names, (cluster,), path)
         others = [column for column in names if column != cluster]
-        if query is None and len(others) == 1 and cluster != "cluster":
-            return {"query_id": others[0], "cluster": cluster}
-        found = find_columns(others, {"query_id": query}, path=name, needed=("query_id",))
-        return {**found, "cluster": cluster}
+        alone = cluster != "cluster" and len(others) == 1
+        roles = {"query_id": others[0] if alone else query}
+        return find_columns(others, path, roles=roles, needed=roles) | {"cluster": cluster}
 
-    name = os.fspath(path)
     table = read_table(path, choose)
-    queries = names_of(table, str(table.roles["query_id"]), role="query_id")
+    queries, clusters = (
+        names_of(table, str(table.roles[role]), role=role) for role in ("query_id", "cluster")
+    )
     require_once(table, queries, "query", "keep one row per query")
-    clusters = names_of(table, str(table.roles["cluster"]), role="cluster")
     return dict(zip(queries, clusters, strict=True))

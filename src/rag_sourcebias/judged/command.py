@@ -19,6 +19,7 @@ from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.files import sound
 from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.infer.sheets import manifest_path
 from rag_sourcebias.intake.answers import read_ungraded_answers
 from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.documents import read_queries, read_tags
@@ -68,7 +69,6 @@ from rag_sourcebias.judged.plan import (
 )
 from rag_sourcebias.judged.sheets import (
     draw_items,
-    manifest_path,
     read_sheet,
     read_shown_texts,
     write_sheet,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,29 +14,22 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
-from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
-from rag_sourcebias.core.fitted import read_fitted, write_fitted
+from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.infer.means import group_codes
+from rag_sourcebias.infer.sheets import read_blind_sheet, write_blind_sheet
 from rag_sourcebias.intake.tables import (
     find_ids,
     has_role,
     holds_scores,
     numbers_of,
     read_table,
-    require_columns,
-    sheet_csv,
 )
 
-# Sheets that people fill in, blind, and what must be true of them when they return.
-# A sheet shows nothing of judge, system, rank or source, nor an id that tells them. Which rows are
-# meant, and what the estimate needs beside the labels, stays in a manifest beside it, which is kept
-# from annotators.
+# Sheets that people fill in, blind, and what they say when they return.
 
 
-_KIND = "manifest of a labelling sheet"
-_SCHEMA_VERSION = 1
-_ROW, _LABEL = "row_id", "label"
+_LABEL = "label"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,30 +52,6 @@ class FilledSheet:
     names: tuple[str, ...]
     n_grades: int | None
     design: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ManifestRow:
-    """A row as it was written: which it is, and a digest of what it shows."""
-
-    row_id: str
-    name: str
-    shown: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Manifest:
-    """What a sheet must still say when it returns, and the design of its sample."""
-
-    n_grades: int | None
-    columns: tuple[str, ...]
-    rows: tuple[_ManifestRow, ...]
-    design: Mapping[str, Any]
-
-
-def manifest_path(sheet: PathLike) -> Path:
-    """Where the manifest of a sheet lies: ``labels.csv`` -> ``labels.csv.manifest.json``."""
-    return Path(os.fspath(sheet) + ".manifest.json")
 
 
 def write_sheet(
@@ -122,105 +90,52 @@ def write_sheet(
         If the ending is another one, a text is too long for a spreadsheet cell, a column is called
         as one of the sheet's own, or the sheet exists.
     """
-    ending = Path(path).suffix.lower()
-    if ending not in (".csv", ".jsonl"):
-        raise DataError(f"{path}: labelling sheets are .csv or .jsonl")
-    if Path(path).exists():
-        raise DataError(f"{path} exists and may hold labels; choose another name")
-    columns = tuple(next(iter(rows.values())))
-    if {_ROW, _LABEL} & {*columns}:
-        raise DataError(f"a column is called {_ROW} or {_LABEL}, as sheets have; rename it")
-    places = np.argsort(as_generator(rng).permutation(len(rows))) + 1
-    digits = len(str(len(rows)))
-    known, records = [], {}
-    for place, (name, shown) in zip(places.tolist(), rows.items(), strict=True):
-        row_id = f"r{place:0{digits}d}"
-        known.append(_ManifestRow(row_id=row_id, name=name, shown=_digest(shown.values())))
-        records[row_id] = {_ROW: row_id, **shown, _LABEL: ""}
-    in_order = [records[row_id] for row_id in sorted(records)]
-    # complete before anything is written, so that a refusal leaves nothing behind
-    sheet = "".join(sheet_csv(in_order, path) if ending == ".csv" else jsonl_text(in_order))
-    target = manifest_path(path)
-    manifest = _Manifest(n_grades=n_grades, columns=columns, rows=tuple(known), design=design or {})
-    # the manifest first: a sheet without one could not be read back
-    write_fitted(manifest, target, kind=_KIND, version=_SCHEMA_VERSION)
-    write_atomic(path, sheet)
-    return target
+    numbers = np.argsort(as_generator(rng).permutation(len(rows))) + 1
+    return write_blind_sheet(
+        path,
+        rows,
+        asked=_LABEL,
+        numbers=numbers.tolist(),
+        design={"n_grades": n_grades, "of": design or {}},
+    )
 
 
 def read_sheet(path: PathLike, *, manifest: PathLike | None = None) -> FilledSheet:
-    """Read a filled sheet and check it against its manifest.
-
-    Rows may come back in any order, with other columns beside them, with CRLF, a byte-order mark
-    and commas, semicolons or tabs between cells.
-
-    Parameters
-    ----------
-    path : path
-    manifest : path or None
-        None looks beside the sheet (:func:`manifest_path`).
+    """Read the labels of a sheet; see :func:`~rag_sourcebias.infer.sheets.read_blind_sheet`.
 
     Raises
     ------
     DataError
-        Naming file, line, row id and value: a row is unknown, occurs twice or was edited, or a
-        label is no number or no grade; where grades are wanted also how many rows have none.
+        As there, and naming file, line and value: a label is no number or no grade; where grades
+        are wanted also how many rows have none.
     UnsupportedVersionError
         If a later version wrote the manifest.
     """
-    place = manifest_path(path) if manifest is None else Path(manifest)
-    if not place.exists():
-        raise DataError(
-            f"{place} does not exist: the sheet's manifest is needed to read it; it was written "
-            "beside the sheet, name it with manifest="
-        )
-    plan = read_fitted(_Manifest, place, kind=_KIND, version=_SCHEMA_VERSION)
-    place_of = {row.row_id: at for at, row in enumerate(plan.rows)}
-    sheet = read_table(path, quoted=True)
-    require_columns(sheet.names, (_ROW, *plan.columns, _LABEL), sheet.path)
-    sheet.columns[_LABEL] = [_plain(cell) for cell in sheet.columns[_LABEL]]
-    values = numbers_of(sheet, _LABEL, role="label")
-    if plan.n_grades is not None:
-        odd = ~np.isnan(values) & ~np.isin(values, np.arange(plan.n_grades))
-        why = f"is not on the scale; a whole number 0 … {plan.n_grades - 1} is expected"
-        sheet.refuse(odd, _LABEL, why)
+    sheet = read_blind_sheet(path, manifest=manifest)
+    plan, n_grades = sheet.plan, sheet.plan.design.get("n_grades")
+    if plan.asked != _LABEL:
+        raise DataError(f"{path} asks for {plan.asked!r}; expected a sheet of labels")
+    values = numbers_of(sheet.table, _LABEL, role="label")
     labels = np.full(len(plan.rows), np.nan)
-    seen: dict[str, str] = {}
-    for value, (where, record) in zip(values.tolist(), sheet.records(), strict=True):
-        row_id = _plain(record[_ROW])
-        if row_id not in place_of:
+    labels[sheet.places] = values
+    if n_grades is not None:
+        odd = ~np.isnan(values) & ~np.isin(values, np.arange(n_grades))
+        why = f"is not on the scale; a whole number 0 … {n_grades - 1} is expected"
+        sheet.table.refuse(odd, _LABEL, why, role="label")
+        missing = np.flatnonzero(np.isnan(labels))
+        if len(missing):
+            first = plan.rows[missing[0]]
             raise DataError(
-                f"{where}: row_id {row_id!r} is not one of this sheet's {len(plan.rows)}; restore "
-                "it, or use the manifest of this sheet"
+                f"{path}: {len(missing)} of {len(labels)} rows have no grade, first "
+                f"{first.row_id!r} ({first.name}); grade them all: documents left out are rarely "
+                "random"
             )
-        if row_id in seen:
-            raise DataError(f"{where}: row {row_id!r} stands at {seen[row_id]} already; keep one")
-        seen[row_id] = where
-        if _digest(record[name] for name in plan.columns) != plan.rows[place_of[row_id]].shown:
-            raise DataError(
-                f"{where}: row {row_id!r}: what it shows was changed; only the label may be filled "
-                "in"
-            )
-        labels[place_of[row_id]] = value
-    missing = np.flatnonzero(np.isnan(labels))
-    if plan.n_grades is not None and len(missing):
-        first = plan.rows[missing[0]]
-        raise DataError(
-            f"{path}: {len(missing)} of {len(labels)} rows have no grade, first {first.row_id!r} "
-            f"({first.name}); grade them all: documents left out are rarely random"
-        )
-    names = tuple(row.name for row in plan.rows)
-    return FilledSheet(labels=labels, names=names, n_grades=plan.n_grades, design=plan.design)
-
-
-def _plain(value: object) -> str:
-    """Text without what spreadsheets change on their own: white space, leading apostrophes."""
-    return " ".join(str(value if value is not None else "").split()).lstrip("'")
-
-
-def _digest(cells: Iterable[object]) -> str:
-    text = "\0".join(map(_plain, cells))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return FilledSheet(
+        labels=labels,
+        names=tuple(row.name for row in plan.rows),
+        n_grades=n_grades,
+        design=plan.design.get("of", {}),
+    )
 
 
 # Which items are labelled, and what people who label may see of them.

@@ -11,7 +11,7 @@ import numpy as np
 from rag_sourcebias.core.completions import Judgments
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
-from rag_sourcebias.intake.tables import record_text
+from rag_sourcebias.infer.sheets import record_text
 
 Row = Mapping[str, Any]
 _ENDINGS = (".tsv", ".csv", ".jsonl")

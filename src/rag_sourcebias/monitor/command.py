@@ -18,10 +18,9 @@ from rich.table import Table
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError, setting
-from rag_sourcebias.infer.verified import require_informative
+from rag_sourcebias.infer.verified import read_verification, require_informative, side
 from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.intake.rankings import read_run
-from rag_sourcebias.intake.verified import read_verification, side
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, OverTime
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot

@@ -19,7 +19,7 @@ from rag_sourcebias.core.errors import DataError, as_generator, require_at_least
 from rag_sourcebias.core.files import PathLike, write_atomic
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.tags import training_pairs, twin_texts
-from rag_sourcebias.intake.tables import sheet_csv
+from rag_sourcebias.infer.sheets import sheet_csv
 
 # Blind annotation: what is asked, the key that un-blinds it, and what came back.
 
@@ -559,7 +559,7 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
     if not any(item["query"] for item in items):
         for item in items:
             del item["query"]
-    return "".join(sheet_csv([item | dict.fromkeys(asked, "") for item in items], path))
+    return sheet_csv([item | dict.fromkeys(asked, "") for item in items], path)
 
 
 def annotation_page(plan: AnnotationPlan, annotator: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rag_sourcebias.core.errors import visible
 from rag_sourcebias.core.files import PathLike, write_atomic
-from rag_sourcebias.intake.tables import sheet_csv
+from rag_sourcebias.infer.sheets import sheet_csv
 from rag_sourcebias.pairs.data import PAIR_FACTS, PAIR_VALUES, CheckedPair, PairChecks
 from rag_sourcebias.pairs.findings import reasons_of
 
@@ -46,7 +46,7 @@ def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
     """
     rows = [_row(checks.pair(row), checks) for row in range(len(checks))]
     if rows:
-        write_atomic(path, "".join(sheet_csv(rows, path)))
+        write_atomic(path, (sheet_csv(rows, path)))
 
 
 def _row(pair: CheckedPair, checks: PairChecks) -> Mapping[str, str]:

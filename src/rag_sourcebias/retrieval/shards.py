@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import accumulate, permutations
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -165,7 +165,7 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
         If pyarrow is not installed.
     """
     with open_parquet(path) as file:
-        document_columns(file.schema_arrow.names, path=str(path))
+        document_columns(file.schema_arrow.names, str(path))
         sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
     parts: list[Part] = []
     start = first_row = n_documents = 0
@@ -294,12 +294,11 @@ class FolderCorpus:
 
 
 def _table(path: Path, part: Part) -> Table:
-    choose = partial(document_columns, path=str(path))
     if path.suffix == ".parquet":
         groups = slice(part.start, part.start + part.length)
-        return read_parquet(path, choose, part=groups, first=part.first_row)
+        return read_parquet(path, document_columns, part=groups, first=part.first_row)
     rows = read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length)
-    return table_of_objects(rows, str(path), choose)
+    return table_of_objects(rows, str(path), document_columns)
 
 
 @lru_cache(maxsize=1)

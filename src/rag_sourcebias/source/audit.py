@@ -57,13 +57,14 @@ from rag_sourcebias.infer.means import (
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (
     Slots,
+    Verification,
     p_of,
     relevant_slots,
+    side,
     tag_quality,
     verified_delta,
 )
 from rag_sourcebias.intake.belong import BelongCode, check_run
-from rag_sourcebias.intake.verified import Verification, side
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     Exposure,

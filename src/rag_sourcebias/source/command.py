@@ -14,13 +14,13 @@ from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
+from rag_sourcebias.infer.verified import Verification, read_verification
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.documents import read_questions, read_tags
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.intake.tables import read_clusters
-from rag_sourcebias.intake.verified import Verification, read_verification
 from rag_sourcebias.neural.named import SpecBuilder, batched_encoder
 from rag_sourcebias.observe.document_stores import corpus_of
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory

@@ -12,10 +12,9 @@ import typer
 from rich.table import Table
 
 from rag_sourcebias.core.errors import DataError, require_name, setting
-from rag_sourcebias.infer.verified import require_informative
+from rag_sourcebias.infer.verified import read_verification, require_informative
 from rag_sourcebias.intake.beir import read_corpus
-from rag_sourcebias.intake.tables import find_columns, ids_of, read_table
-from rag_sourcebias.intake.verified import read_verification
+from rag_sourcebias.intake.tables import Chosen, find_columns, ids_of, read_table
 from rag_sourcebias.observe.document_stores import DocumentStore, open_document_store
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
@@ -264,7 +263,7 @@ def read_labelled(
             return Labels(documents, pairs, None, "pairs of the folder")
         return Labels(documents, None, None, "nothing: each document alone")
 
-    def choose(names: tuple[str, ...]) -> dict[str, str | None]:
+    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
         usual = (name for name in names if name.lower() == target)
         roles = {
             "document": id,
@@ -273,7 +272,7 @@ def read_labelled(
             "pair": group,
             "domain": domain,
         }
-        return find_columns(names, roles, path=str(path), needed=("text", "label"))
+        return find_columns(names, path, roles=roles, needed=("text", "label"))
 
     table = read_table(path, choose)
     columns = {

@@ -10,9 +10,14 @@ import numpy as np
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run
 from rag_sourcebias.core.errors import DataError, as_generator
-from rag_sourcebias.infer.verified import draw_chances, draw_rows, relevant_slots
+from rag_sourcebias.infer.verified import (
+    Verification,
+    draw_chances,
+    draw_rows,
+    relevant_slots,
+    side,
+)
 from rag_sourcebias.intake.belong import check_run
-from rag_sourcebias.intake.verified import Verification, side
 from rag_sourcebias.tagging.detector.model import Detector, Rate, auroc
 from rag_sourcebias.tagging.documents import Row, Tagger, digest, tag_documents
 

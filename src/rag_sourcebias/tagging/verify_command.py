@@ -9,10 +9,14 @@ from typing import Annotated
 import typer
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.verified import MIN_VERIFIED, require_informative
+from rag_sourcebias.infer.verified import (
+    MIN_VERIFIED,
+    read_verification,
+    require_informative,
+    write_verification,
+)
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
-from rag_sourcebias.intake.verified import manifest_of, read_verification, write_verification
 from rag_sourcebias.tagging.command import (
     Collection,
     TaggerOptions,
@@ -119,9 +123,9 @@ def verify(
             f"documents of {store} that can be drawn: {len(texts)}; an error is stated from "
             f"{MIN_VERIFIED} on. Tag them by hand, in a file for --tags, or by rules"
         )
-    write_verification(sheet, drawn, texts)
+    manifest = write_verification(sheet, drawn, texts)
     tell(
         f"sheet: {sheet} ({len(texts):,} documents; fill in source: human, llm, llm:<model> or "
-        f"unclear)\nmanifest: {manifest_of(sheet)} (keep it from whoever fills in the sheet)\n"
+        f"unclear)\nmanifest: {manifest} (keep it from whoever fills in the sheet)\n"
         f"then: rag-sourcebias tag verify {shlex.quote(str(sheet))}"
     )

@@ -15,6 +15,7 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import queries_for_verdict
 from rag_sourcebias.infer.verified import (
+    Verification,
     draw_chances,
     draw_rows,
     p_of,
@@ -23,7 +24,6 @@ from rag_sourcebias.infer.verified import (
     tag_quality,
     verified_delta,
 )
-from rag_sourcebias.intake.verified import Verification
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig
 

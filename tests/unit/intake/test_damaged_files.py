@@ -221,7 +221,7 @@ def test_values_that_repeat_do_not_fill_the_memory(tmp_path):
     pq.write_table(pa.table({"text": once}), tmp_path / "a.parquet")  # 3 GB in some kilobytes
     before = pa.total_allocated_bytes()
     with pytest.raises(DataError, match=r"unpack to .* over 200 to 1"):
-        read_table(tmp_path / "a.parquet", lambda names: names)
+        read_table(tmp_path / "a.parquet")
     assert pa.default_memory_pool().max_memory() - before < 200 << 20
 
 

@@ -110,7 +110,7 @@ READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "plain corpus, style": (
         lambda d, n: read_beir(plain(d, {"style": n})), r"corpus\.jsonl:2: style '"
     ),
-    "styles": (styles, r"f\.jsonl:1: style of doc_styles '"),
+    "styles": (styles, r"f\.jsonl:1: style '"),
     "answers": (answers, r"f\.jsonl:1: system '"),
     "items, group": (lambda d, n: items(d, group=n), r"f\.jsonl:1: group '"),
     "labelled documents": (labelled, r"f\.jsonl:1: style '"),

@@ -39,20 +39,23 @@ def test_single_grades_and_the_scale(tmp_path):
     path = write(tmp_path / "t.tsv", "query_id\tdoc_id\tgrade\nq\td1\t2\nq\td2\t0\n")
     np.testing.assert_array_equal(read_label_distributions(path).probs, [[0, 0, 1], [1, 0, 0]])
     assert read_label_distributions(path, n_grades=4).n_grades == 4
-    with pytest.raises(DataError, match=r":2: '2' .* is outside the scale 0 … 1"):
+    with pytest.raises(DataError, match=r":2: cell '2' .* is outside the scale 0 … 1"):
         read_label_distributions(path, n_grades=2)
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("q", "d", 0.5, 0.4)], r":1: probabilities .* sum to 0.9, not to 1"),
-        ([("q", "d", 1.5, -0.5)], r":1: probabilities \[ 1.5 -0.5\] sum to 1"),
-        ([("q", "d", 1, 0), ("p", "d", 1, 0), ("q", "d", 0, 1)], r":3: .*'q'.*'d' stands at .* al"),
+        ([("q", "d", 0.5, 0.4)], ":1: cell 0.5 .*p0.* and p1 do not sum to 1"),
+        ([("q", "d", 1.5, -0.5)], ":1: cell 1.5 .* are not all at least 0"),
+        (
+            [("q", "d", 1, 0), ("p", "d", 1, 0), ("q", "d", 0, 1)],
+            ":3: .*'q', 'd'.* stands at .*",
+        ),
         ([("q", "d", "x", 0)], ":1: probability 'x' .* is not a finite number"),
-        ([("q", "d", None, 1)], ":1: probabilities .nan"),
+        ([("q", "d", None, 1)], ":1: cell None .*p0.* do not sum to 1"),
         ([("", "d", 1, 0)], ":1: query_id '' "),
-        ([("q", "d", float("nan"), 1)], ":1: probabilities .* sum to nan"),
+        ([("q", "d", float("nan"), 1)], ":1: cell nan .* do not sum to 1"),
     ],
 )
 def test_refusals_name_file_and_line(tmp_path, rows, message):

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.judged.sheets import manifest_path, read_sheet, write_sheet
+from rag_sourcebias.infer.sheets import manifest_path
+from rag_sourcebias.judged.sheets import read_sheet, write_sheet
 
 ROWS = {
     "query '007', document 'd1'": {"query": "=SUM(A1)?", "text": "-5 °C, in winter"},
@@ -116,14 +117,14 @@ CASES = {
     ),
     "outside": (
         lambda r: [{**r[0], "label": "4"}, *r[1:]],
-        r"labels\..*: '4' \(column 'label'\) is not on the scale; a whole number 0 … 3",
+        r"labels\..*: label '4' \(column 'label'\) is not on the scale; a whole number 0 … 3",
     ),
     "negative": (lambda r: [{**r[0], "label": "-1"}, *r[1:]], r"'-1' \(column 'label'\) is not on"),
     "half": (lambda r: [{**r[0], "label": "1.5"}, *r[1:]], r"'1.5' \(column 'label'\) is not on"),
     "word": (lambda r: [{**r[0], "label": "good"}, *r[1:]], r"label 'good' .* is not a finite"),
     "text": (
         lambda r: [{**r[0], "text": "something else"}, *r[1:]],
-        r"row 'r1': what it shows was changed; only the label may be filled in",
+        r"row 'r1': what it shows was changed; only 'label' may be filled in",
     ),
     "column": (
         lambda r: [{k: v for k, v in x.items() if k != "text"} for x in r],
@@ -150,7 +151,7 @@ def test_what_came_back_wrong_is_named(tmp_path, case):
         ("", "is empty; expected a header"),
         ("id,grade\n1,2\n", r"labels\.csv has no column 'row_id', .*; its columns are id, grade"),
         ("row_id,label,label\nr1,1,1\n", r"two columns are called 'label'"),
-        ("row_id,label\nr1\n", r"labels\.csv:2: expected 2 columns as in the header, found 1"),
+        ("row_id,label\nr1\n", r"labels\.csv:2: expected 2 columns .*, found 1"),
         ('row_id,label\nr1,"2\n', r"labels\.csv:2: not a CSV record"),
     ],
 )
@@ -176,7 +177,7 @@ def test_manifests(sheet):
         read_sheet(sheet, manifest=moved)
     for text, message in [
         (json.dumps({k: v for k, v in data.items() if k != "rows"}), "required field 'rows'"),
-        ("{}", "is no manifest of a labelling sheet"),
+        ("{}", "is no manifest of a sheet"),
         ("{", "is not the JSON of a manifest"),
     ]:
         moved.write_text(text)
@@ -186,7 +187,7 @@ def test_manifests(sheet):
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path):
     path = tmp_path / "labels.csv"
-    with pytest.raises(DataError, match=r"labelling sheets are \.csv or \.jsonl"):
+    with pytest.raises(DataError, match=r"sheets are \.csv or \.jsonl"):
         write(tmp_path / "labels.xlsx")
     long = {"long": {"text": "x" * 40_000}}
     with pytest.raises(DataError, match=r"text of row 'r1' has 40000 characters.* as \.jsonl"):
@@ -199,7 +200,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
 
 def test_a_filled_sheet_is_not_written_over(sheet):
     fill(sheet)
-    with pytest.raises(DataError, match="exists and may hold labels"):
+    with pytest.raises(DataError, match="exists and may be filled in"):
         write(sheet)
     assert read_sheet(sheet).labels.tolist() == GRADES
 

@@ -76,7 +76,7 @@ def test_origin_and_confidence(tmp_path):
         ("doc_id\tsource\n", "holds a header but no rows"),
         ("name\tlabel\na\thuman\n", r"recognised as doc_id or source; its columns are name, label"),
         ("doc_id,style\na,news\n", r"tags: no column is recognised as source"),
-        ("doc_id\tsource\na\n", r"tags:2: expected 2 columns as in the header, found 1"),
+        ("doc_id\tsource\na\n", r"tags:2: expected 2 columns .*, found 1"),
         ("doc_id\tsource\na\thuman\nb\thuman\na\thuman\n", r"tags:4: .*'a' .*stands at .*tags:2"),
         ("doc_id\tsource\n\thuman\n", r"tags:2: .*'' .* must be a non-empty"),
         ("doc_id,source,origin\na,human,guess\n", r"tags:2: origin 'guess' is not one of declared"),
@@ -92,7 +92,10 @@ def test_origin_and_confidence(tmp_path):
         ('{"doc_id": [3], "source": "human"}\n', r"tags:1: id \[3\] .* must be a non-empty name"),
         ('{"doc_id": "a", "source": [1]}\n', r"tags:1: source \[1\] must be a name"),
         ('{"doc_id": "a", "source": true}\n', r"tags:1: source True must be a name"),
-        ('{"doc_id": "a", "source": "x", "confidence": true}\n', r"tags:1: confidence True is no"),
+        (
+            '{"doc_id": "a", "source": "x", "confidence": true}\n',
+            r"tags:1: confidence True must",
+        ),
         (
             f'{{"doc_id": "a", "source": "x", "confidence": 1{"0" * 400}}}\n',
             r"tags:1: confidence 10{199} is no number",

@@ -43,7 +43,7 @@ def test_a_paired_beir_folder_names_versions_as_an_audit_does(tmp_path):
     ("content", "message"),
     [
         ("1\ta\n1\tb\n", r"q\.tsv:2: query '1' stands at .*q\.tsv:1 already"),
-        ("1\ta\nb\n", r"q\.tsv:2: .*found 1: 'b'"),
+        ("1\ta\nb\n", r"q\.tsv:2: .*found 1: .*'b'"),
         ("qid\tcolour\n1\tred\n", r"no column is recognised as text.*as is usual: text, query"),
         ("", "is empty"),
     ],

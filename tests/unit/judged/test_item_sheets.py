@@ -146,7 +146,7 @@ def test_sheets_that_are_not_written(tmp_path: Path) -> None:
     answers(tmp_path)
     source = tmp_path / "answers.csv"
     source.write_text("who,judge\nq,1\nr,0\n", encoding="utf-8")
-    with pytest.raises(DataError, match="no column is recognised as id, without which labels"):
+    with pytest.raises(DataError, match="no column is recognised as id; its columns"):
         read_shown_texts(source, id=None, named=())
     rows = "".join(f"i{k},{k},none\n" for k in range(20))
     source.write_text(f"id,judge,human\n{rows}", encoding="utf-8")
