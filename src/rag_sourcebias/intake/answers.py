@@ -187,7 +187,7 @@ def read_answer_texts(
     told = ""
     if "answers" in table.roles:
         table, told = _row_for_each(table)
-    roles = {role: str(column) for role, column in table.roles.items() if column}
+    roles = table.column
     questions = names_of(table, roles["question"], role="question")
     systems = [Path(file.name.removesuffix(".gz")).stem] * len(table)
     if "system" in roles:

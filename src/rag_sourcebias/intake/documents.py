@@ -78,7 +78,7 @@ def read_tags(
         return found | dict(zip(others, others, strict=True))
 
     table = read_table(_rows_by_id(tags, "doc_id", "source"), choose)
-    cells = {role: table.columns[str(column)] for role, column in table.roles.items() if column}
+    cells = {role: table.columns[column] for role, column in table.column.items()}
     return TagTable.from_columns(**_tag_columns(table, _ids(table, "document"), cells))
 
 
@@ -96,7 +96,7 @@ def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a use
         If there is no column of ids or groups, or a document is named twice.
     """
     table = read_table(_rows_by_id(groups, "doc_id", "group"), _columns_of("document", "group"))
-    cells = table.columns[str(table.roles["group"])]
+    cells = table.columns[table.column["group"]]
     pairs = zip(_ids(table, "document"), _labels(table, cells, "group"), strict=True)
     return {doc_id: group for doc_id, group in pairs if group is not None}
 
@@ -142,7 +142,7 @@ def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
 
 def _ids(table: Table, role: str) -> Vocabulary:
     """Return the ids of a table, each of which occurs once."""
-    ids = names_of(table, str(table.roles[role]), role="id")
+    ids = names_of(table, table.column[role], role="id")
     require_once(table, ids, role, f"keep one row for each {role}")
     return Vocabulary(ids)
 
@@ -152,21 +152,16 @@ def _tag_columns(
 ) -> dict[str, Any]:
     """Return ids and cells of tag fields as the columns of a :class:`TagTable`."""
     missing: list[Any] = [None] * len(table)
-    source, style, pair_id, origin = (
-        _labels(table, cells[name], name) if name in cells else missing for name in TAG_FIELDS[:-1]
-    )
-    for name in set(origin) - {None, *get_args(Origin)}:
-        require_one_of(f"{table.where(origin.index(name))}: origin", name, get_args(Origin))
-    if not any(origin):
-        origin = [name and "declared" for name in source]
-    return {
-        "doc_ids": ids,
-        "sources": source,
-        "styles": style,
-        "pair_ids": pair_id,
-        "origins": origin,
-        "confidences": _confidences(table, cells.get("confidence", missing)),
+    columns: dict[str, Any] = {
+        f"{name}s": _labels(table, cells.get(name, missing), name) for name in TAG_FIELDS[:-1]
     }
+    origins = columns["origins"]
+    for name in set(origins) - {None, *get_args(Origin)}:
+        require_one_of(f"{table.where(origins.index(name))}: origin", name, get_args(Origin))
+    if not any(origins):
+        columns["origins"] = [name and "declared" for name in columns["sources"]]
+    confidences = _confidences(table, cells.get("confidence", missing))
+    return {"doc_ids": ids, "confidences": confidences, **columns}
 
 
 _UNKNOWN = ("", "-", "null")
@@ -319,7 +314,7 @@ def documents_in(table: Table, *, source: str | None = None, any_source: bool = 
     return Documents(
         where=table.path,
         names=names,
-        titles=_texts(table, "title") if table.roles["title"] else [""] * len(names),
+        titles=_texts(table, "title") if "title" in table.column else [""] * len(names),
         bodies=_texts(table, "text"),
         tags=_tag_columns(table, ids, told),
         metadata=metadata if rest else held,
@@ -328,8 +323,7 @@ def documents_in(table: Table, *, source: str | None = None, any_source: bool = 
 
 
 def _texts(table: Table, role: str) -> list[str]:
-    column = str(table.roles[role])
-    return cells_as(table, column, _text_or_none if role == "title" else _text)
+    return cells_as(table, table.column[role], _text_or_none if role == "title" else _text)
 
 
 def _text_or_none(cell: object) -> str:

@@ -16,14 +16,15 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, LabelDistributions, places_of
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.files import PathLike
-from rag_sourcebias.intake.objects import a
 from rag_sourcebias.intake.tables import (
     Chosen,
     Table,
+    columns_in,
     find_columns,
     find_ids,
     ids_of,
     list_in,
+    listed,
     names_of,
     numbers_of,
     read_table,
@@ -120,12 +121,12 @@ def read_audited_items(
     given = dict.fromkeys(("id", "human", "judge", "group", "cluster")) | columns
     given |= {"length": length, "swapped": swapped}
     table = read_table(source, partial(_columns, given=given, needed=("human", "judge")))
-    lengths, again = table.roles["length"], table.roles["swapped"]
-    return (
-        _items(table, given),
-        None if lengths is None else _lengths(table, str(lengths)),
-        None if again is None else values_of(table, str(again), role="swapped judge value"),
-    )
+    items, column = _items(table, given), table.column
+    lengths = _lengths(table, column["length"]) if "length" in column else None
+    again = None
+    if "swapped" in column:
+        again = values_of(table, column["swapped"], role="swapped judge value")
+    return items, lengths, again
 
 
 def _columns(
@@ -143,33 +144,29 @@ def _columns(
     joined : bool
         Ids are needed, and the only column left is the one that is needed, whatever its name.
     """
-    named = [name for role in ("human", "judge") for name in _listed(given.get(role))]
+    named = [name for role in ("human", "judge") for name in listed(given.get(role))]
     if twice := [name for name in named if named.count(name) > 1]:
         raise DataError(f"{path}: column {twice[0]!r} is named twice; name it once")
     roles = dict(given)
     id_columns = roles.pop("id")
-    taken = {*_listed(id_columns), *chain.from_iterable(map(_listed, roles.values()))}
+    taken = columns_in(given)
     found = find_columns(names, path, roles=roles, taken=taken)
     ids = find_ids(names, given=id_columns, path=path, taken=taken, needed=joined)
-    if id_columns is None and ids == _listed(found.get("cluster")):
-        ids = (*ids, *_listed(found["group"]))  # each system's row of a query is an item
-    rest = {*names}.difference(ids, *map(_listed, found.values()))
+    if id_columns is None and ids == listed(found.get("cluster")):
+        ids = (*ids, *listed(found["group"]))  # each system's row of a query is an item
+    rest = {*names}.difference(ids, columns_in(found))
     if joined and not found[needed[0]] and len(rest) == 1:
         found[needed[0]] = rest.pop()
     require_roles(names, found, needed, path=path)
     return {**found, "id": ids}
 
 
-def _listed(names: Chosen) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names or ())
-
-
 def _ids(table: Table) -> list[str]:
-    return ids_of(table, _listed(table.roles["id"]))
+    return ids_of(table, listed(table.roles["id"]))
 
 
 def _values(table: Table, role: str, what: str) -> dict[str, FloatArray]:
-    columns = _listed(table.roles.get(role))
+    columns = listed(table.roles.get(role))
     return {column: values_of(table, column, role=what) for column in columns}
 
 
@@ -187,7 +184,7 @@ def _items(table: Table, given: _Given) -> JudgedItems:
     judges = _values(table, "judge", "judge value")
     factors = {}
     for role, factor in _FACTORS.items():
-        for column in _listed(table.roles[role]):
+        for column in listed(table.roles[role]):
             # an empty column that only has a usual name is none
             if given[role] or any(str(cell or "").strip() for cell in table.columns[column]):
                 factors[factor] = tuple(names_of(table, column, role=role, shown=True))
@@ -271,19 +268,17 @@ def items_of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: 
     DataError
         If they are no arrays of numbers that go together.
     """
-    given = {"y": y, "yhat": yhat, "yhat_unlabeled": () if unlabeled is None else unlabeled}
-    arrays = {}
-    for key, value in given.items():
-        try:
-            arrays[key] = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{key}: {a(value)} holds something that is no number") from error
-    human, judge, rest = arrays.values()
-    if {human.ndim, judge.ndim, rest.ndim} != {1} or len(human) != len(judge):
-        shapes = ", ".join(f"{key} {array.shape}" for key, array in arrays.items())
+    try:
+        human, judge, rest = (
+            np.asarray(() if value is None else value, dtype=np.float64)
+            for value in (y, yhat, unlabeled)
+        )
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y, yhat and yhat_unlabeled are of numbers: {error}") from error
+    if {human.ndim, judge.ndim, rest.ndim} != {1} or not 0 < len(human) == len(judge):
         raise DataError(
-            f"arrays of the shapes {shapes}; expected one value per item, in y and yhat of the "
-            "same items"
+            f"y has shape {human.shape}, yhat {judge.shape} and yhat_unlabeled {rest.shape}; "
+            "expected one value per item, in y and yhat of the same items"
         )
     return JudgedItems(
         ids=tuple(map(str, range(len(judge) + len(rest)))),
@@ -370,7 +365,7 @@ def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> 
             f"{table.path}: {probs.shape[1]} grades in the file where n_grades={n_grades} was "
             "asked for"
         )
-    query, doc = (names_of(table, str(table.roles[role]), role=role) for role in _PAIR)
+    query, doc = (names_of(table, table.column[role], role=role) for role in _PAIR)
     require_once(table, list(zip(query, doc, strict=True)), "pair", "keep one row per pair")
     return LabelDistributions.from_rows(zip(query, doc, probs.tolist(), strict=True))
 
@@ -395,14 +390,13 @@ def _vote_shares(table: Table, column: str, n_grades: int | None) -> FloatArray:
     rows = np.repeat(np.arange(len(votes)), list(map(len, votes)))
     flat = table.spread(rows.tolist(), {column: list(chain.from_iterable(votes))})
     grades = numbers_of(flat, column, role="grade")
-    flat.refuse(
-        ~((grades >= 0) & (grades % 1 == 0)),  # NaN too
-        column,
-        "is not a whole number of at least 0; leave out pairs the judge gave no answer for",
-    )
-    width = max(int(grades.max()) + 1, 2) if n_grades is None else n_grades
+    width = max(int(np.nanmax(grades, initial=0)) + 1, 2) if n_grades is None else n_grades
     most = min(width, _MOST_GRADES)
-    flat.refuse(grades >= most, column, f"is outside the scale 0 … {most - 1}")
+    flat.refuse(
+        ~((grades >= 0) & (grades < most) & (grades % 1 == 0)),  # NaN too
+        column,
+        f"is outside the scale 0 … {most - 1}; leave out pairs the judge gave no answer for",
+    )
     counts = np.zeros((len(votes), width))
     np.add.at(counts, (rows, grades.astype(np.int64)), 1.0)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
@@ -466,7 +460,7 @@ def read_ragas_result(
     """
     table = read_table(source)
     if metric is None:
-        taken = {*_listed(human), *_listed(id), group, cluster}
+        taken = {*listed(human), *listed(id), group, cluster}
         metrics = score_columns(table, taken=taken)
         if len(metrics) != 1:
             found = f"scores of {len(metrics)} metrics" if metrics else "no column of scores"
@@ -487,4 +481,4 @@ def read_ragas_result(
             f"({', '.join(by_people.names)}); give both the same id column"
         )
     items = join_judged(by_people, table, id=shared, **columns)
-    return RagasItems(items, metric, " + ".join(_listed(shared)))
+    return RagasItems(items, metric, " + ".join(listed(shared)))

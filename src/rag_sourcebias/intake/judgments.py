@@ -60,14 +60,13 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     roles: Sequence[str] = ("query", "document")
     if table is None:
         table = read_table(_as_columns(judgments), _columns)
-        queries, docs = (
-            names_of(table, str(table.roles[role]), role=f"{role} id") for role in roles
-        )
+        queries, docs = (names_of(table, table.column[role], role=f"{role} id") for role in roles)
     else:  # an id may end in a space that separates nothing
-        queries, docs = (table.columns[str(table.roles[role])] for role in roles)
+        queries, docs = (table.columns[table.column[role]] for role in roles)
     grade_of = lru_cache(maxsize=None)(partial(_grade, scale=scale))
     read = []
-    for row, cell in enumerate(table.columns.get(str(table.roles["grade"]), ["1"] * len(table))):
+    cells = table.columns.get(table.column.get("grade", ""), ["1"] * len(table))
+    for row, cell in enumerate(cells):
         try:
             read.append(grade_of(str(cell)))
         except DataError as error:

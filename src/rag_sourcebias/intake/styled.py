@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from itertools import compress
 from pathlib import Path
@@ -75,11 +76,11 @@ def read_styled_texts(
     """
     table = read_table(source)
     given = {role: (columns or {}).get(role) for role in _COLUMNS}
-    found = find_columns(table.names, table.path, roles=given)
-    if "query" in table.names and not all(found.values()) and not any(given.values()):
+    if "query" in table.names and "side" not in table.names and not any(given.values()):
         table = _row_for_each(table)
-    found = find_columns(table.names, table.path, roles=given, needed=_COLUMNS, options={})
-    column = {role: str(name) for role, name in found.items()}
+    choose = partial(find_columns, roles=given, needed=_COLUMNS, options={})
+    table = read_table(table, choose)
+    column = table.column
     ids = names_of(table, column["query_id"], role="query_id")
     styles = names_of(table, column["style"], role="style", shown=True)
     sides = list(map(str.lower, names_of(table, column["side"], role="side")))

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
@@ -91,7 +90,7 @@ def parquet_batches(
     groups : sequence of int, optional
         Row groups; all of them if left out.
     """
-    pa, _ = pyarrow_modules(f"reading {path.name}")
+    pa = import_module("pyarrow")
     size = path.stat().st_size
     unpacked = 0
     # No value is longer than its row group: where that is small, little is unpacked at once.
@@ -155,6 +154,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @property
+    def column(self) -> dict[str, str]:
+        """The column of each role that has one."""
+        return {role: name for role, name in self.roles.items() if isinstance(name, str)}
 
     def where(self, row: int) -> str:
         """Name file and line of a row."""
@@ -284,10 +288,14 @@ def table_of(
     return Table(path=name, names=names, lines=lines, columns=columns, unit=unit, roles=roles)
 
 
-def _columns_in(roles: Mapping[str, Chosen]) -> list[str]:
+def listed(names: Chosen) -> tuple[str, ...]:
+    """Return the columns of a role."""
+    return (names,) if isinstance(names, str) else tuple(names or ())
+
+
+def columns_in(roles: Mapping[str, Chosen]) -> list[str]:
     """Return the columns that have a role, each once."""
-    columns = ((column,) if isinstance(column, str) else column or () for column in roles.values())
-    return list(dict.fromkeys(chain.from_iterable(columns)))
+    return list(dict.fromkeys(chain.from_iterable(map(listed, roles.values()))))
 
 
 _Records = Iterator[tuple[int, list[str]]]
@@ -296,7 +304,7 @@ _Records = Iterator[tuple[int, list[str]]]
 def _of_records(name: str, names: Sequence[str], records: _Records, choose: Chooser) -> Table:
     """Return some columns of records that have as many cells as there are names."""
     roles = choose(names, name)
-    columns: dict[str, list[Any]] = {column: [] for column in _columns_in(roles)}
+    columns: dict[str, list[Any]] = {column: [] for column in columns_in(roles)}
     targets = [(cells.append, names.index(column)) for column, cells in columns.items()]
     lines: list[int] = []
     for line, cells in records:
@@ -389,7 +397,7 @@ def read_parquet(
     with open_parquet(path) as file:
         names = _unique_names(file.schema_arrow.names, name)
         roles = choose(names, name)
-        columns: dict[str, list[Any]] = {column: [] for column in _columns_in(roles)}
+        columns: dict[str, list[Any]] = {column: [] for column in columns_in(roles)}
         groups = range(file.num_row_groups)[part]
         n_rows = sum(file.metadata.row_group(group).num_rows for group in groups)
         for batch in parquet_batches(file, path, list(columns), groups=groups):
@@ -418,7 +426,6 @@ class TableCode(Code, home="tables"):
     )
 
 
-_MISSING = dict.fromkeys(("", "-", "na", "n/a", "n.a.", "<na>", "nan", "null", "none"), math.nan)
 _PAIRWISE = {
     **dict.fromkeys(("a", "model_a", "[[a]]"), 1.0),
     **dict.fromkeys(("b", "model_b", "[[b]]"), 0.0),
@@ -429,6 +436,8 @@ _WORDS = {
     **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "acceptable"), 1.0),
     **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "unacceptable"), 0.0),
 }
+_MISSING = ("", "-", "na", "n/a", "n.a.", "<na>", "nan", "null", "none")
+_VALUES = _WORDS | dict.fromkeys(_MISSING, math.nan)
 # What programs write where there is no value, if nothing else is near it.
 _SENTINELS = (-9999.0, -999.0, -99.0, -9.0, -1.0, 99.0, 999.0, 9999.0)
 _FENCED = re.compile(r"\s*```(?:[A-Za-z][\w-]*\s)?\s*(.*?)\s*```\s*", re.DOTALL)
@@ -507,23 +516,25 @@ def _numbers(cells: Sequence[Any]) -> tuple[FloatArray, set[str]]:
         if kinds <= {float, int, NoneType} or (kinds == {str} and "_" not in "".join(cells)):
             plain = [math.nan if cell == "" else cell for cell in cells] if "" in cells else cells
             return np.array(plain, dtype=np.float64), set()  # None becomes NaN
-    texts = set(map(_plain, {cell for cell in cells if isinstance(cell, str)}))
+    # cells repeat
+    text_of = {cell: _plain(cell) for cell in {cell for cell in cells if isinstance(cell, str)}}
+    words = _WORDS.keys() & set(text_of.values())
     if bool in kinds:
-        texts.add("true")
-    return np.array(list(map(_number, cells))), texts & _WORDS.keys()
+        words.add("true")
+    number_of = {cell: _number(text) for cell, text in text_of.items()}
+    values = [number_of[cell] if isinstance(cell, str) else _number(cell) for cell in cells]
+    return np.array(values), words
 
 
-def _number(cell: Any) -> float:  # noqa: ANN401 - whatever a table holds
+def _number(cell: Any) -> float:  # noqa: ANN401 - a text in small letters, or what a table holds
     if isinstance(cell, str):
-        cell = _plain(cell)
-        cell = _WORDS.get(cell, _MISSING.get(cell, math.inf if "_" in cell else cell))
+        cell = _VALUES.get(cell, math.inf if "_" in cell else cell)
     try:
         return math.nan if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):
         return math.inf
 
 
-@lru_cache(maxsize=1024)  # cells repeat
 def _plain(cell: str) -> str:
     return (reply_text(cell) if "<" in cell or "`" in cell else cell.strip()).lower()
 
@@ -797,14 +808,14 @@ def find_columns(
     DataError
         As :func:`find_column`, and if a column that is named or needed is not there.
     """
-    taken = {*taken, *_columns_in(roles)}
+    taken = {*taken, *columns_in(roles)}
     found: dict[str, Chosen] = {
         role: named or find_column(names, role, path=path, taken=taken)
         for role, named in roles.items()
     }
     if found.get("cluster") == "none" and "none" not in names:
         found["cluster"] = None
-    require_columns(names, _columns_in(found), path)
+    require_columns(names, columns_in(found), path)
     require_roles(names, found, needed, path=path, options=options)
     return found
 
@@ -847,7 +858,7 @@ def require_columns(names: Sequence[str], wanted: Iterable[str], path: str) -> N
 def find_ids(
     names: Sequence[str],
     *,
-    given: str | Sequence[str] | None,
+    given: Chosen,
     path: str,
     taken: Collection[str | None] = (),
     needed: bool = False,
@@ -863,9 +874,8 @@ def find_ids(
         As :func:`find_column`, and if ids are needed and no column has them.
     """
     if given is not None:
-        ids = (given,) if isinstance(given, str) else tuple(given)
-        require_columns(names, ids, path)
-        return ids
+        require_columns(names, listed(given), path)
+        return listed(given)
     single = find_column(names, "id", path=path, taken=taken)
     both = (find_column(names, role, path=path) for role in ("query_id", "doc_id"))
     ids = tuple(filter(None, both if single is None else (single,)))
@@ -907,7 +917,7 @@ def read_clusters(
 
     table = read_table(path, choose)
     queries, clusters = (
-        names_of(table, str(table.roles[role]), role=role) for role in ("query_id", "cluster")
+        names_of(table, table.column[role], role=role) for role in ("query_id", "cluster")
     )
     require_once(table, queries, "query", "keep one row per query")
     return dict(zip(queries, clusters, strict=True))

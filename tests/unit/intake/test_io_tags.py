@@ -3,27 +3,10 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError, visible
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.documents import read_tags
-
-TEXT = (
-    st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)
-    .map(str.strip)
-    .filter(lambda s: s and s.lower() not in ("-", "null"))
-    .filter(lambda s: not s.startswith(("\ufeff", "{")))
-)
-NAMES = TEXT.filter(lambda s: visible(s) == s)  # a direction mark in a name is refused
-TAGS = st.builds(
-    DocTags,
-    source=st.none() | NAMES,
-    style=st.none() | NAMES,
-    pair_id=st.none() | TEXT,
-    origin=st.sampled_from([None, "declared", "provenance", "detected", "pipeline"]),
-    confidence=st.none() | st.floats(0, 1, width=32),
-)
 
 
 def rows(table):

@@ -78,7 +78,7 @@ def test_a_document_listed_twice_is_counted(tmp_path):
     [
         ("q Q0 d 1 0.5", r"run\.txt:2: expected 6 columns .*found 5"),
         ("q Q0 d 1 0.5 t extra", r"run\.txt:2: expected 6 columns .*found 7"),
-        ("q Q0 d 1 nan t", r"run\.txt:2: 'nan' .* is no score"),
+        ("q Q0 d 1 nan t", r"run\.txt:2: cell 'nan' .* is no score"),
         ("q Q0 d 1 -inf t", r"run\.txt:2: score '-inf'"),
         ("q Q0 d 1 1e309 t", r"run\.txt:2: score '1e309'"),
         ("q Q0 d 1 high t", r"run\.txt:2: score 'high'"),
