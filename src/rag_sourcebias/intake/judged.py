@@ -274,7 +274,7 @@ def items_of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: 
             for value in (y, yhat, unlabeled)
         )
     except (TypeError, ValueError) as error:
-        raise DataError(f"y, yhat and yhat_unlabeled are of numbers: {error}") from error
+        raise DataError(f"y, yhat or yhat_unlabeled holds what is no number: {error}") from error
     if {human.ndim, judge.ndim, rest.ndim} != {1} or not 0 < len(human) == len(judge):
         raise DataError(
             f"y has shape {human.shape}, yhat {judge.shape} and yhat_unlabeled {rest.shape}; "

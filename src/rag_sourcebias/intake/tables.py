@@ -90,7 +90,7 @@ def parquet_batches(
     groups : sequence of int, optional
         Row groups; all of them if left out.
     """
-    pa = import_module("pyarrow")
+    pa, _ = pyarrow_modules(f"reading {path.name}")
     size = path.stat().st_size
     unpacked = 0
     # No value is longer than its row group: where that is small, little is unpacked at once.

@@ -380,8 +380,8 @@ def test_an_interval_from_a_file_a_frame_and_arrays(tmp_path: Path, monkeypatch)
     ("options", "message"),
     [
         ({}, "no data"),
-        ({"y": [1, 2]}, r"yhat \(\)"),
-        ({"y": [1, 2], "yhat": [1]}, r"y \(2,\), yhat \(1,\)"),
+        ({"y": [1, 2]}, r"yhat \(0,\)"),
+        ({"y": [1, 2], "yhat": [1]}, r"shape \(2,\), yhat \(1,\)"),
         ({"y": ["a"], "yhat": [1]}, "no number"),
         ({"data": "none.csv"}, "none.csv does not exist"),
         ({"data": pd.DataFrame({"a": [1]})}, "data"),
