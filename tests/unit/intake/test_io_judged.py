@@ -92,13 +92,6 @@ def test_words_are_binary_verdicts(tmp_path, word, value):
     assert items.human[0] == value
 
 
-@pytest.mark.parametrize("blank", ["", " ", "-", "NA", "n/a", "NaN", "null", "None"])
-def test_missing_cells(tmp_path, blank):
-    items = read_judged_items(write(tmp_path / "t.csv", f"id,human,judge\na,{blank},{blank}\n"))
-    assert items.n_labeled == 0
-    assert items.n_judge_missing == 1
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

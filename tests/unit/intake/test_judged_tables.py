@@ -51,6 +51,9 @@ random.seed(7)
 TRUE = [int(random.random() < 0.7) for _ in range(N)]
 
 
+BLANK = ("N/A", "nan", "-", None, "", "NA", "null", "None")
+
+
 def wrong(y: int, i: int) -> int:
     """What a judge says that errs in every seventh row."""
     return 1 - y if i % 7 == 0 else y
@@ -83,7 +86,7 @@ WORLDS = {
         judge=lambda y, i: f"<think>\n0 or 1?</think>\n```\n{wrong(y, i)}\n```", means=wrong
     ),
     "nothing in words": World(
-        judge=lambda y, i: ("N/A", "nan", "-", None)[i % 4] if i < 8 else wrong(y, i),
+        judge=lambda y, i: BLANK[i] if i < 8 else wrong(y, i),
         means=lambda y, i: np.nan if i < 8 else wrong(y, i),
     ),
     "names of others": World(

@@ -58,22 +58,10 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
-def test_tables_give_the_same_texts(tmp_path, kind):
-    path = tmp_path / f"a.{kind}"
-    head, *rows = TABLE
-    if kind == "jsonl":
-        write(path, [dict(zip(head, row, strict=True)) for row in rows])
-    elif kind == "parquet":
-        pa = pytest.importorskip("pyarrow")
-        import pyarrow.parquet as pq
-
-        columns = dict(zip(head, map(list, zip(*rows, strict=True)), strict=True))
-        pq.write_table(pa.table(columns), path)
-    else:
-        between = "\t" if kind == "tsv" else ","
-        cells = [[f'"{c}"' if "," in c and kind == "csv" else c for c in row] for row in TABLE]
-        write(path, [between.join(row) for row in cells])
+@pytest.mark.parametrize("between", [",", "\t"])
+def test_tables_give_the_same_texts(tmp_path, between):
+    cells = [[f'"{c}"' if "," in c and between == "," else c for c in row] for row in TABLE]
+    path = write(tmp_path / "a.txt", [between.join(row) for row in cells])
     texts = read_styled_texts(path)
     assert texts.query_ids == ("1", "2")
     assert texts.doc_ids == ("d1", "d2")
