@@ -91,7 +91,11 @@ def _specs(value: Any, builder: SpecBuilder) -> list[RetrieverSpec]:  # noqa: AN
     elif isinstance(value, list | tuple):
         if value and all(is_path(one) and is_results(one) for one in value):
             return [FinishedRun(run) for run in read_systems(value)]
-        named = _numbered(value)
+        unnamed = sum(isinstance(one, Mapping) for one in value) > 1
+        named = [
+            (f"results {i}" if unnamed and isinstance(one, Mapping) else None, one)
+            for i, one in enumerate(value, 1)
+        ]
     else:
         return [_spec(value, None, builder)]
     if not named:
@@ -100,15 +104,6 @@ def _specs(value: Any, builder: SpecBuilder) -> list[RetrieverSpec]:  # noqa: AN
         spec
         for name, one in named
         for spec in (_finished(one, name) if is_results(one) else [_spec(one, name, builder)])
-    ]
-
-
-def _numbered(values: Sequence[Any]) -> list[tuple[str | None, Any]]:
-    """Return values with names for results in dictionaries, which have none of their own."""
-    unnamed = sum(isinstance(one, Mapping) for one in values) > 1
-    return [
-        (f"results {i}" if unnamed and isinstance(one, Mapping) else None, one)
-        for i, one in enumerate(values, 1)
     ]
 
 

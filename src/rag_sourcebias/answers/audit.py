@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -65,6 +65,7 @@ from rag_sourcebias.infer.means import (
     crossing,
     expit,
     normal_quantile,
+    of_queries,
     queries_to_tell,
     t_quantile,
 )
@@ -129,15 +130,14 @@ def spread_interval(
     lower, upper = (
         crossing(partial(at, p), seen, start=start) if start else 0.0 for p in (1 - tail, tail)
     )
-    scale = np.sqrt(k - ddof)
-    return Interval(
-        estimate=seen / scale,
-        lower=min(lower, seen) / scale,
-        upper=max(upper, seen) / scale,
-        confidence_level=confidence_level,
-        method=InferCode.SPREAD(),
-        n_labeled=n,
-        assumptions=(InferCode.QUERIES_SAMPLED(),),
+    scale = math.sqrt(k - ddof)
+    return of_queries(
+        seen / scale,
+        lower / scale,
+        upper / scale,
+        level=confidence_level,
+        method=InferCode.SPREAD,
+        n=n,
     )
 
 
@@ -177,15 +177,8 @@ def auc_interval(
         step = t_quantile(1 - tail, found.n_pairs - 1) * _error(found.influence) / (auc * (1 - auc))
         middle = math.log(auc / (1 - auc))
         lower, upper = (expit(middle + sign * step) for sign in (-1, 1))
-    return Interval(
-        estimate=auc,
-        lower=min(lower, auc),
-        upper=max(upper, auc),
-        confidence_level=confidence_level,
-        method=code(),
-        n_labeled=len(found.influence),
-        assumptions=(InferCode.QUERIES_SAMPLED(),),
-    )
+    n = len(found.influence)
+    return of_queries(auc, lower, upper, level=confidence_level, method=code, n=n)
 
 
 def auc_change_interval(
@@ -205,14 +198,13 @@ def auc_change_interval(
     influence = second.influence - first.influence
     estimate = second.auc - first.auc
     half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(influence)
-    return Interval(
-        estimate=estimate,
-        lower=max(estimate - half, -1.0),
-        upper=min(estimate + half, 1.0),
-        confidence_level=confidence_level,
-        method=InferCode.DELONG_CHANGE(),
-        n_labeled=len(influence),
-        assumptions=(InferCode.QUERIES_SAMPLED(),),
+    return of_queries(
+        estimate,
+        max(estimate - half, -1.0),
+        min(estimate + half, 1.0),
+        level=confidence_level,
+        method=InferCode.DELONG_CHANGE,
+        n=len(influence),
     )
 
 
@@ -231,7 +223,7 @@ def _usable(answers: AnswerScores, *, within_systems: bool) -> QuestionAUC:
 def _error(influence: FloatArray) -> float:
     """Standard error, from influences whose mean is 0."""
     n = len(influence)
-    error = math.sqrt(float(np.sum(influence**2)) / (n * (n - 1)))
+    error = math.sqrt(np.sum(influence**2) / (n * (n - 1)))
     if error < _NO_ERROR:
         raise InsufficientDataError(
             f"the {n} questions do not differ in how well the score separates their answers, so "
@@ -263,16 +255,17 @@ def measure_bias(
     """
     pairs = paired_correct(answers)
     spread = answer_spread(answers, ddof=config.ddof)
-    level, n = config.confidence_level, len(pairs.scores)
+    level = config.confidence_level
     threshold = _threshold(answers, config, notes, called)
     inversions = attempt(lambda: rank_inversions(answers), notes, f"{called}, order of systems")
     if inversions is not None:
-        inversions = replace(inversions, beyond_chance=_beyond_chance(answers, inversions, level))
+        sure = tuple(_beyond_chance(answers, inversions, level))
+        inversions = replace(inversions, beyond_chance=sure)
     return AnswerBias(
         spread=spread,
         means=tuple(
             attempt(
-                partial(clustered_mean, column, np.arange(n), confidence_level=level),
+                partial(clustered_mean, column, confidence_level=level),
                 notes,
                 f"{called}, mean of {name!r}",
             )
@@ -289,7 +282,7 @@ def measure_bias(
             notes,
             f"{called}, unfairness",
         ),
-        differences=_differences(pairs, spread, config, notes, called),
+        differences=tuple(_differences(pairs, spread, config, notes, called)),
         length_correlation=length_correlation(answers),
         auc=attempt(lambda: auc_interval(answers, confidence_level=level), notes, f"{called}, AUC"),
         auc_within=attempt(
@@ -309,7 +302,7 @@ def questions_needed(answers: AnswerScores, config: AnswerConfig) -> int:
     columns = paired_correct(answers).scores
     if len(columns) < MIN_ROWS:
         return MIN_ROWS
-    within = float(np.sqrt(columns.var(axis=0, ddof=1).mean()))
+    within = np.sqrt(columns.var(axis=0, ddof=1).mean())
     tail = (1 - config.confidence_level) / 2
     quantile = normal_quantile(1 - tail)
 
@@ -346,55 +339,40 @@ def _differences(
     config: AnswerConfig,
     notes: list[str],
     called: str,
-) -> tuple[SystemDifference, ...]:
-    everyone = np.arange(len(pairs.scores))
-    found = []
+) -> Iterator[SystemDifference]:
     for i, j in combinations(range(len(pairs.systems)), 2):
         first, second = pairs.systems[i], pairs.systems[j]
         interval = attempt(
             partial(
                 clustered_mean,
                 pairs.scores[:, i] - pairs.scores[:, j],
-                everyone,
                 confidence_level=config.confidence_level,
             ),
             notes,
             f"{called}, difference of {first!r} and {second!r}",
         )
         if interval is not None:
-            found.append(
-                SystemDifference(
-                    first=first,
-                    second=second,
-                    difference=interval,
-                    effect=None
-                    if spread.within_sd is None
-                    else interval.estimate / spread.within_sd,
-                )
-            )
-    return tuple(found)
+            sd = spread.within_sd
+            effect = None if sd is None else interval.estimate / sd
+            yield SystemDifference(first=first, second=second, difference=interval, effect=effect)
 
 
 def _beyond_chance(
     answers: AnswerScores, found: RankInversions, level: float
-) -> tuple[tuple[str, str], ...]:
-    """Return the inversions that are more than noise: both orders are beyond chance."""
+) -> Iterator[tuple[str, str]]:
+    """Yield the inversions that are more than noise: both orders are beyond chance."""
     rows = answered_by_all(answers)
     place = {name: i for i, name in enumerate(found.systems)}
-    everyone = np.arange(len(rows))
-
-    sure = []
     for better, worse in found.inversions:
         first, second = rows[:, place[better]], rows[:, place[worse]]
         human = answers.correct[first] - answers.correct[second]
         score = answers.scores[second] - answers.scores[first]
         with suppress(InsufficientDataError):
             if (
-                clustered_difference(human, everyone, confidence_level=level).lower > 0
-                and clustered_mean(score, everyone, confidence_level=level).lower > 0
+                clustered_difference(human, confidence_level=level).lower > 0
+                and clustered_mean(score, confidence_level=level).lower > 0
             ):
-                sure.append((better, worse))
-    return tuple(sure)
+                yield better, worse
 
 
 # One correctness score, raw and without what style adds to it.
@@ -425,7 +403,7 @@ def measure_scorer(
         If no question was answered correctly by every system, or the data to fit on are too few.
     """
     notes: list[str] = []
-    if missing := int(np.count_nonzero(np.isnan(answers.scores) & (answers.words > 0))):
+    if missing := np.count_nonzero(np.isnan(answers.scores) & (answers.words > 0)):
         notes.append(f"{missing} of {len(answers)} answers have words but no score; left out")
     raw = measure_bias(answers, config, notes=notes, called="raw score")
     found = _adjust(answers, config, fit, notes) if config.adjust else None
@@ -541,7 +519,7 @@ def check_answers(answers: AnswerTexts) -> None:
             f"all {len(answers)} answers are of system {names[0]!r}; a score's preference shows "
             "between at least 2 systems that answer the same questions"
         )
-    judged = int(np.count_nonzero(~np.isnan(answers.correct)))
+    judged = np.count_nonzero(~np.isnan(answers.correct))
     if not np.any(answers.correct == 1):
         state = f"{judged} judged answers" if judged else f"{len(answers)} answers, none judged,"
         raise InsufficientDataError(
@@ -551,33 +529,29 @@ def check_answers(answers: AnswerTexts) -> None:
         )
 
 
-def describe_systems(answers: AnswerTexts, words: IntArray) -> tuple[AnsweringSystem, ...]:
+def describe_systems(answers: AnswerTexts, words: IntArray) -> Iterator[AnsweringSystem]:
     """Count and measure the answers of each system."""
     column = np.asarray(answers.systems)
-    found = []
     for name in dict.fromkeys(answers.systems):
         rows = column == name
         filled = rows & (words > 0)
         right = filled & (answers.correct == 1)
-        found.append(
-            AnsweringSystem(
-                name=name,
-                n_answers=int(np.count_nonzero(rows)),
-                n_correct=int(np.count_nonzero(rows & (answers.correct == 1))),
-                n_wrong=int(np.count_nonzero(rows & (answers.correct == 0))),
-                n_empty=int(np.count_nonzero(rows & (words == 0))),
-                mean_words=float(words[filled].mean()) if filled.any() else 0.0,
-                mean_words_correct=float(words[right].mean()) if right.any() else None,
-            )
+        yield AnsweringSystem(
+            name=name,
+            n_answers=int(rows.sum()),
+            n_correct=int((rows & (answers.correct == 1)).sum()),
+            n_wrong=int((rows & (answers.correct == 0)).sum()),
+            n_empty=int((rows & (words == 0)).sum()),
+            mean_words=float(words[filled].mean()) if filled.any() else 0.0,
+            mean_words_correct=float(words[right].mean()) if right.any() else None,
         )
-    return tuple(found)
 
 
 def answer_warnings(
     answers: AnswerTexts, words: IntArray, systems: tuple[AnsweringSystem, ...]
-) -> list[str]:
-    """What limits what can be concluded from these answers."""
-    warnings = [*map(str, answers.notes)]
+) -> Iterator[str]:
+    """Say what limits what can be concluded from these answers."""
+    yield from map(str, answers.notes)
     counts: dict[str, int] = {}
     for question, right in zip(
         answers.question_ids, ((words > 0) & (answers.correct == 1)).tolist(), strict=True
@@ -586,38 +560,34 @@ def answer_warnings(
     shared = sum(count == len(systems) for count in counts.values())
     if shared < _FEW:
         least = min(systems, key=lambda s: s.n_correct)
-        warnings.append(
+        yield (
             f"only {shared} of {len(counts)} questions were answered correctly by all "
             f"{len(systems)} systems; differences are uncertain (fewest correct: {least.name!r}, "
             f"{least.n_correct})"
         )
     lengths = {s.name: s.mean_words_correct for s in systems if s.mean_words_correct}
     if len(lengths) > 1:
-        longest, shortest = (
-            max(lengths, key=lengths.__getitem__),
-            min(lengths, key=lengths.__getitem__),
-        )
+        shortest, *_, longest = sorted(lengths, key=lengths.__getitem__)
         ratio = lengths[longest] / lengths[shortest]
         if ratio >= _FACTOR:
-            warnings.append(
+            yield (
                 f"correct answers of {longest!r} are {ratio:.1f} times as long as those of "
                 f"{shortest!r} ({lengths[longest]:.0f} and {lengths[shortest]:.0f} words): a score "
                 "that follows length orders systems by it"
             )
-    unjudged = int(np.count_nonzero(np.isnan(answers.correct)))
+    unjudged = np.count_nonzero(np.isnan(answers.correct))
     if unjudged:
-        warnings.append(
+        yield (
             f"{unjudged} of {len(answers)} answers have no human verdict; they count only in "
             "intervals of human correctness, which take the judged ones for a random sample"
         )
     empty = words == 0
     if empty.any():
-        marked = int(np.count_nonzero(empty & (answers.correct == 1)))
-        warnings.append(
+        marked = np.count_nonzero(empty & (answers.correct == 1))
+        yield (
             f"{np.count_nonzero(empty)} of {len(answers)} answers have no words and take part "
             "in no comparison of scores" + (f"; people marked {marked} correct" if marked else "")
         )
-    return warnings
 
 
 def describe_texts(
@@ -640,15 +610,12 @@ def describe_texts(
 # The verb: how much correctness scores reward a system's style ([W] §5).
 
 
-Scores = Mapping[str, npt.ArrayLike]
-
-
 def measure_answer_bias(
-    scores: Scores,
+    scores: Mapping[str, npt.ArrayLike],
     answers: AnswerTexts,
     *,
     config: AnswerConfig | None = None,
-    fit_scores: Scores | None = None,
+    fit_scores: Mapping[str, npt.ArrayLike] | None = None,
     fit_on: AnswerTexts | None = None,
     settings: Mapping[str, Mapping[str, str]] | None = None,
     text_statistics: bool = True,
@@ -719,8 +686,8 @@ def measure_answer_bias(
         for name, column in scores.items()
     )
     scorers = tuple(replace(s, evidence=evidence_of(s, answers)) for s in scorers)
-    systems = describe_systems(answers, words)
-    warnings = answer_warnings(answers, words, systems)
+    systems = tuple(describe_systems(answers, words))
+    warnings = [*answer_warnings(answers, words, systems)]
     texts = describe_texts(answers, words, config, warnings) if text_statistics else ()
     return AnswerBiasReport(
         schema_version=ANSWER_SCHEMA_VERSION,
@@ -750,9 +717,9 @@ def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...
         usable = texts.correct[at] == 1 and math.isfinite(scorer.scores[at])
         if system in systems and usable:
             rows.setdefault(question, {})[system] = at
-    both = {question: [of[s] for s in systems] for question, of in rows.items() if len(of) == 2}
-    names = list(both)
-    apart = np.array([scorer.scores[i] - scorer.scores[j] for i, j in both.values()])
+    names = [question for question, of in rows.items() if len(of) == 2]
+    pairs = [[rows[question][s] for s in systems] for question in names]
+    apart = np.array([scorer.scores[i] - scorer.scores[j] for i, j in pairs])
 
     def side(at: int, system: str) -> EvidenceText:
         return EvidenceText.of(system, texts.answers[at], value=float(scorer.scores[at]))
@@ -760,10 +727,10 @@ def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...
     return tuple(
         Evidence(
             item=names[place],
-            asked=next(iter(texts.references[both[names[place]][0]]), ""),
+            asked=next(iter(texts.references[pairs[place][0]]), ""),
             value=float(apart[place]),
-            first=side(both[names[place]][0], systems[0]),
-            second=side(both[names[place]][1], systems[1]),
+            first=side(pairs[place][0], systems[0]),
+            second=side(pairs[place][1], systems[1]),
         )
         for place in telling(apart, names).tolist()
     )
@@ -791,7 +758,10 @@ def _scored(
 
 
 def _fit_data(
-    scores: Scores, config: AnswerConfig, fit_scores: Scores | None, fit_on: AnswerTexts | None
+    scores: Mapping[str, npt.ArrayLike],
+    config: AnswerConfig,
+    fit_scores: Mapping[str, npt.ArrayLike] | None,
+    fit_on: AnswerTexts | None,
 ) -> dict[str, tuple[str, AnswerScores]]:
     if fit_on is None and fit_scores is None:
         return {}
@@ -862,13 +832,12 @@ def audit_answers(
     check_answers(answers)  # before minutes of encoding
     scores, fit_scores = {}, {}
     for encoder in encoders:
-        stage(f"{encoder.name}: comparing {len(answers):,} answers with their references")
-        scores[encoder.name] = reference_similarity(answers.references, answers.answers, encoder)
+        name = encoder.name
+        stage(f"{name}: comparing {len(answers):,} answers with their references")
+        scores[name] = reference_similarity(answers.references, answers.answers, encoder)
         if fit_on is not None:
-            stage(f"{encoder.name}: comparing {len(fit_on):,} answers to fit on")
-            fit_scores[encoder.name] = reference_similarity(
-                fit_on.references, fit_on.answers, encoder
-            )
+            stage(f"{name}: comparing {len(fit_on):,} answers to fit on")
+            fit_scores[name] = reference_similarity(fit_on.references, fit_on.answers, encoder)
     stage("measuring scores and texts" if text_statistics else "measuring")
     return measure_answer_bias(
         scores,

@@ -34,7 +34,7 @@ _COLUMNS = "Columns (found by their usual names)"
 # ``audit answers``: how much a correctness score rewards style.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Columns:
     """Columns of a table with one row per answer."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from rag_sourcebias.infer.texts import TextStatistic
 # Answers of several systems to the same questions, scored by a machine and judged by people.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerScores:
     """One row per answer: its question, the system that gave it, its score, the human verdict.
 
@@ -133,7 +133,7 @@ class AdjustmentCode(StrEnum):
     FAILS = "fails"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AnswerFinding:
     """The verdict on one score, with what is not in its intervals.
 
@@ -156,10 +156,10 @@ class AnswerFinding:
     left: AnswerStyle | None
     adjustment: AdjustmentCode
     n_questions: int
-    n_needed: int | None = None
+    n_needed: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AnswerSpread:
     """Mean scores of systems on answers that are all correct: any difference is style.
 
@@ -192,7 +192,7 @@ class AnswerSpread:
     effects: tuple[float, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ThresholdVerdicts:
     """Verdicts "correct if the score is at least ``threshold``".
 
@@ -216,7 +216,7 @@ class ThresholdVerdicts:
     n_flipped: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RankInversions:
     """The order of systems by mean score against their order by human correctness.
 
@@ -374,7 +374,13 @@ class AnswerBias:
     threshold: float
     verdicts: ThresholdVerdicts
     inversions: RankInversions | None
-    auc_within: Interval | None = None
+    auc_within: Interval | None
+
+
+def widest_difference(bias: AnswerBias) -> SystemDifference | None:
+    """Return the widest difference of two systems, if its interval excludes 0."""
+    widest = max(bias.differences, key=lambda d: abs(d.difference.estimate), default=None)
+    return widest if widest and widest.difference.excludes(0) else None
 
 
 def extremes(bias: AnswerBias) -> tuple[str, str] | None:
@@ -382,8 +388,7 @@ def extremes(bias: AnswerBias) -> tuple[str, str] | None:
 
     Those of the widest difference if its interval excludes 0, else those of the means.
     """
-    widest = max(bias.differences, key=lambda d: abs(d.difference.estimate), default=None)
-    if widest is not None and widest.difference.excludes(0):
+    if widest := widest_difference(bias):
         sides = (widest.first, widest.second)
         return sides if widest.difference.estimate > 0 else sides[::-1]
     ranked = sorted(zip(bias.spread.means, bias.spread.systems, strict=True))
@@ -414,8 +419,8 @@ class AnswerScorer:
 
     name: str
     settings: Mapping[str, str]
-    scores: npt.NDArray[np.float64] = field(repr=False)
-    adjusted_scores: npt.NDArray[np.float64] = field(repr=False)
+    scores: npt.NDArray[np.float64]
+    adjusted_scores: npt.NDArray[np.float64]
     raw: AnswerBias
     adjusted: AnswerBias | None = None
     adjustment: str = ""
@@ -449,10 +454,10 @@ class AnswerBiasResults(Stored):
     schema_version: int
     name: str
     config: AnswerConfig
-    question_ids: tuple[str, ...] = field(repr=False)
-    answer_systems: tuple[str, ...] = field(repr=False)
-    correct: npt.NDArray[np.float64] = field(repr=False)
-    words: npt.NDArray[np.int64] = field(repr=False)
+    question_ids: tuple[str, ...]
+    answer_systems: tuple[str, ...]
+    correct: npt.NDArray[np.float64]
+    words: npt.NDArray[np.int64]
     systems: tuple[AnsweringSystem, ...]
     scorers: tuple[AnswerScorer, ...]
     environment: Mapping[str, str]

@@ -24,7 +24,7 @@ from rag_sourcebias.answers.data import (
     ThresholdVerdicts,
 )
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.fitted import read_fitted, write_fitted
@@ -37,8 +37,7 @@ from rag_sourcebias.retrieval.cache import checked_vectors
 # How much a correctness score rewards the system rather than the answer ([W] §5).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PairedAnswers:
+class PairedAnswers(NamedTuple):
     """Scores of correct answers to the questions that every system answered correctly.
 
     Parameters
@@ -99,7 +98,7 @@ def answer_spread(answers: AnswerScores, *, ddof: int = 0) -> AnswerSpread:
     ----------
     ddof : int
         0 is the standard deviation of these systems ([W]), 1 estimates that of all systems such
-        as these; must be less than the number of systems.
+        as these.
 
     Raises
     ------
@@ -108,14 +107,14 @@ def answer_spread(answers: AnswerScores, *, ddof: int = 0) -> AnswerSpread:
     """
     pairs = paired_correct(answers)
     n, k = pairs.scores.shape
-    if not 0 <= ddof < k:
-        raise DataError(f"ddof {ddof} must be at least 0 and less than the {k} system(s)")
     means = pairs.scores.mean(axis=0)
     within = float(np.sqrt(pairs.scores.var(axis=0, ddof=1).mean())) if n > 1 else 0.0
     # Equal scores differ by rounding from their mean.
-    within_sd = within if within > 1e-12 * max(1.0, float(np.abs(means).max())) else None
+    within_sd = within if within > 1e-12 * max(1.0, np.abs(means).max()) else None
     usable = answers.scored & (answers.correct == 1)
-    effects = None if within_sd is None else (means - means.mean()) / within_sd
+    effects = None
+    if within_sd is not None:
+        effects = tuple(((means - means.mean()) / within_sd).tolist())
     return AnswerSpread(
         systems=pairs.systems,
         means=tuple(means.tolist()),
@@ -123,7 +122,7 @@ def answer_spread(answers: AnswerScores, *, ddof: int = 0) -> AnswerSpread:
         n_questions=n,
         unfairness=float(means.std(ddof=ddof)),
         within_sd=within_sd,
-        effects=None if effects is None else tuple(effects.tolist()),
+        effects=effects,
     )
 
 
@@ -137,10 +136,8 @@ def correctness_auc(answers: AnswerScores) -> float | None:
     float or None
         In [0, 1]; None if there is no correct or no wrong answer.
     """
-    try:
-        return question_auc(answers).auc
-    except InsufficientDataError:
-        return None
+    found = if_enough(question_auc, answers)
+    return None if found is None else found.auc
 
 
 def system_aucs(answers: AnswerScores) -> dict[str, float | None]:
@@ -163,7 +160,7 @@ _PER_COEFFICIENT = 5  # answers beyond the first of each question, for every coe
 _CONSTANT = 1e-9  # a spread below this share of the values is rounding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StyleAdjustment:
     """What the style of an answer adds to its score; made by :func:`fit_adjustment`.
 
@@ -527,8 +524,7 @@ def cosine_similarities(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArr
 # What each question contributes to the AUC of correct against wrong answers.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QuestionAUC:
+class QuestionAUC(NamedTuple):
     """An AUC as a mean over questions, to first order.
 
     Parameters
@@ -596,13 +592,7 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     return QuestionAUC(
         auc=auc,
         influence=n * np.bincount(question, weights=share).astype(np.float64),
-        n_pairs=min(
-            *(
-                len(side)
-                for side in (np.unique(question[right[usable] == side]) for side in (True, False))
-            ),
-            n // 2,
-        ),
+        n_pairs=min(n // 2, *(len(np.unique(question[right[usable] == s])) for s in (True, False))),
     )
 
 
@@ -706,7 +696,7 @@ def best_threshold(answers: AnswerScores) -> float | None:
     """
     usable = answers.scored & ~np.isnan(answers.correct)
     right = answers.correct[usable] == 1
-    n1 = int(np.count_nonzero(right))
+    n1 = np.count_nonzero(right)
     n0 = len(right) - n1
     if not n0 or not n1:
         return None
@@ -718,8 +708,9 @@ def best_threshold(answers: AnswerScores) -> float | None:
     best = int(np.argmax(np.concatenate(([0.0], wrong_below / n0 - right_below / n1))))
     if best == 0:
         return float(values[0])
-    middle = float(values[best - 1] + (values[best] - values[best - 1]) / 2)
-    return middle if middle > values[best - 1] else float(values[best])
+    below, above = values[best - 1 : best + 1].tolist()
+    middle = below + (above - below) / 2
+    return float(middle if middle > below else above)
 
 
 def answered_by_all(answers: AnswerScores) -> IntArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from rag_sourcebias.answers.data import (
     RankInversions,
     SystemDifference,
     extremes,
+    widest_difference,
 )
 from rag_sourcebias.answers.measure import SMALL, answer_finding
 from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, shorten
@@ -61,6 +62,7 @@ from rag_sourcebias.report.render import Outcome, Report
 _NAME = 40  # characters of a system or score in a sentence
 _WEAK = 0.1  # correlations below are called none
 _PAIRS = 3  # pairs of systems that are named
+_CLEAR = (AnswerStyle.REWARDS, AnswerStyle.SLIGHT)
 
 _STYLES = {
     AnswerStyle.REWARDS: "rewards a system's style",
@@ -87,22 +89,6 @@ def both(scorer: AnswerScorer) -> tuple[AnswerBias, ...]:
 def finding_of(scorer: AnswerScorer) -> AnswerFinding:
     """Return the verdict, decided anew where there is none yet."""
     return scorer.finding or answer_finding(scorer)
-
-
-def _lead(bias: AnswerBias) -> SystemDifference | None:
-    """Return who gains most over whom, where the interval of their difference excludes 0."""
-    widest = max(bias.differences, key=lambda d: abs(d.difference.estimate), default=None)
-    if widest is None or not widest.difference.excludes(0):
-        return None
-    found = widest.difference
-    if found.estimate > 0:
-        return widest
-    return SystemDifference(
-        first=widest.second,
-        second=widest.first,
-        difference=replace(found, estimate=-found.estimate, lower=-found.upper, upper=-found.lower),
-        effect=None if widest.effect is None else -widest.effect,
-    )
 
 
 # Numbers
@@ -164,8 +150,8 @@ def _short(report: AnswerBiasResults, scorer: AnswerScorer) -> str:
     text = f"on {n} that all {k} systems answered correctly, it {_STYLES[finding.style]}."
     if finding.use is AnswerUse.USELESS:
         text = f"it is useless, as it does not tell right from wrong; {text}"
-    lead = _lead(raw)
-    if lead and finding.style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT):
+    lead = widest_difference(raw)
+    if lead and finding.style in _CLEAR:
         text += f" Equally correct, {_gain(scorer, lead)}."
     if finding.adjustment is AdjustmentCode.CUTS:
         text += f" The adjustment cuts the spread of the systems by {percent(scorer.spread_cut)}."
@@ -175,13 +161,14 @@ def _short(report: AnswerBiasResults, scorer: AnswerScorer) -> str:
 def _gain(scorer: AnswerScorer, lead: SystemDifference) -> str:
     """Say how far the extremes lie apart."""
     sd, found = scorer.raw.spread.within_sd, lead.difference
-    gap = value(scorer, found.estimate)
+    names = [shorten(name, _NAME) for name in (lead.first, lead.second)]
+    sign = math.copysign(1, found.estimate)
+    if sign < 0:
+        names.reverse()
+    gap = value(scorer, abs(found.estimate))
     if sd is not None:
-        gap = f"{estimate(found, scale=1 / sd, digits=2)} standard deviations"
-    return (
-        f"answers of {shorten(lead.first, _NAME)} score {gap} above those of "
-        f"{shorten(lead.second, _NAME)}"
-    )
+        gap = f"{estimate(found, scale=sign / sd, digits=2)} standard deviations"
+    return f"answers of {names[0]} score {gap} above those of {names[1]}"
 
 
 # The first screen
@@ -194,7 +181,7 @@ def first(report: AnswerBiasResults) -> First:
         return First(answer="No score was examined.")
     one = found[0] if len(found) == 1 else None
     rows = _system_rows(one) if one else ()
-    clear = any(finding_of(s).style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT) for s in found)
+    clear = any(finding_of(s).style in _CLEAR for s in found)
     useless = [s.name for s in found if finding_of(s).use is AnswerUse.USELESS]
     doubts = (f"{join(useless)} cannot tell right from wrong answers.",) if useless else ()
     command = f"rag-sourcebias audit answers {report.inputs} --threshold 0.7"
@@ -266,14 +253,11 @@ def _system_rows(scorer: AnswerScorer) -> tuple[FirstRow, ...]:
     span = (min(lows), max(highs))
     if span[0] == span[1]:
         span = (span[0] - 1, span[1] + 1)
-    solid = finding_of(scorer).style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT)
+    solid = finding_of(scorer).style in _CLEAR
+    sides = {0: "other", len(found) - 1: "baseline"} if solid else {}
     rows = []
     for at, (mean, name, _) in enumerate(found):
-        side = "even"
-        if solid and at == 0:
-            side = "other"
-        elif solid and at == len(found) - 1:
-            side = "baseline"
+        side = sides.get(at, "even")
         bar = Bar.over((lows[at], mean, highs[at]), span, side=side, solid=solid)
         rows.append(FirstRow(name=shorten(name, _NAME), bar=bar, text=value(scorer, mean)))
     return tuple(rows)
@@ -305,7 +289,7 @@ def _use_sentence(scorer: AnswerScorer) -> str:
 
 
 def _style_sentence(scorer: AnswerScorer) -> str:
-    raw, finding, lead = scorer.raw, finding_of(scorer), _lead(scorer.raw)
+    raw, finding, lead = scorer.raw, finding_of(scorer), widest_difference(scorer.raw)
     if len(raw.spread.systems) < 2:
         return "With one system there is no other style to compare with."
     plan = ""
@@ -409,7 +393,6 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 _KEYS: tuple[pic.Key, ...] = (("score as it is", "other", True), ("adjusted", "baseline", True))
-Row = tuple[str, ...]
 
 
 def document(report: AnswerBiasResults) -> d.Document:
@@ -475,7 +458,7 @@ def _findings(report: AnswerBiasResults) -> d.Section:
     )
 
 
-def _grid(columns: Row, rows: Iterable[Row], caption: str) -> d.Table:
+def _grid(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str) -> d.Table:
     """Return a table under two heads; columns of an adjustment that was not made go."""
     full = [(*row, *[MISSING] * (len(columns) - len(row))) for row in rows]
     kept = [at for at in range(len(columns)) if at < 2 or any(row[at] != MISSING for row in full)]
@@ -665,7 +648,7 @@ def _order(report: AnswerBiasResults) -> d.Section | None:
 
 
 def _auc(report: AnswerBiasResults) -> d.Section | None:
-    rows: list[Row] = []
+    rows: list[tuple[str, ...]] = []
     for s in report.scorers:
         if s.raw.auc is None:
             continue
@@ -826,27 +809,19 @@ def _data(report: AnswerBiasResults) -> d.Section:
             about["adjustment"] = s.adjustment
         scores.append((s.name, settings(about)))
     tables = (("Data", "data", data), ("Audit", "setting", audit), ("Scores", "score", scores))
-    systems = _systems_grid(report)
-    return legacy.data(tables, report.environment, report.created, systems)
-
-
-def _systems_grid(report: AnswerBiasResults) -> d.Table:
     rows = (
         (
             s.name,
-            count(s.n_answers),
-            count(s.n_correct),
-            count(s.n_wrong),
-            count(s.n_empty),
-            number(s.mean_words),
-            number(s.mean_words_correct),
+            *map(count, (s.n_answers, s.n_correct, s.n_wrong, s.n_empty)),
+            *map(number, (s.mean_words, s.mean_words_correct)),
         )
         for s in report.systems
     )
     columns = (
         "system", "answers", "correct", "wrong", "empty", "mean words", "of correct ones",
     )  # fmt: skip
-    return legacy.grid(columns, rows, "Answers of each system")
+    systems = legacy.grid(columns, rows, "Answers of each system")
+    return legacy.data(tables, report.environment, report.created, systems)
 
 
 def evidence_section(report: AnswerBiasResults) -> d.Section | None:

@@ -373,10 +373,10 @@ def _quality(
     by_construction: bool,
 ) -> QualityChange:
     reference, treated = before.of(quality, cutoff), after.of(quality, cutoff)
-    changes, queries = treated - reference, np.arange(len(treated))
+    changes = treated - reference
     refusals: list[str] = []
     difference = attempt(
-        lambda: clustered_difference(changes, queries, confidence_level=config.confidence_level),
+        lambda: clustered_difference(changes, confidence_level=config.confidence_level),
         refusals,
         "difference",
     )
@@ -404,7 +404,7 @@ def _quality(
         before=float(reference.mean()),
         after=float(treated.mean()),
         difference=difference,
-        p_value=difference_test(changes, queries),
+        p_value=difference_test(changes),
         test=test,
         refusal="; ".join(refusals) or None,
     )

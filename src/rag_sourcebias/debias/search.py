@@ -95,8 +95,7 @@ def _point(weight: float, scores: Sequence[DebiasScores], config: DebiasConfig) 
 
     def quality(name: str) -> Interval:
         values = rows(name, config.quality_cutoff)
-        by_query, queries = values.mean(axis=0), np.arange(values.shape[1])
-        fixed = clustered_mean(by_query, queries, confidence_level=level, bounds=(0.0, 1.0))
+        fixed = clustered_mean(values.mean(axis=0), confidence_level=level, bounds=(0.0, 1.0))
         return _over_seeds(fixed, values, float, lambda end: min(max(end, 0.0), 1.0))
 
     human_only, llm_only, mixed = map(quality, QUALITIES)

@@ -155,7 +155,7 @@ def compare_texts(
 
 def _mean(values: FloatArray, level: float) -> Interval:
     try:
-        return clustered_mean(values, np.arange(len(values)), confidence_level=level)
+        return clustered_mean(values, confidence_level=level)
     except InsufficientDataError:
         # copies, for instance
         return mean_of_alike(values, level=level, notes=(InferCode.ALL_ALIKE(n=len(values)),))
@@ -418,15 +418,14 @@ def perplexity_gap(
         If fewer than 2 pairs are left, or the gaps do not vary.
     """
     kept = np.isfinite(human) & np.isfinite(other)
-    ratio, pairs = log_length_ratio[kept], np.arange(np.count_nonzero(kept))
+    ratio = log_length_ratio[kept]
     gaps = other[kept] - human[kept]
-    gap = clustered_mean(gaps, pairs, confidence_level=confidence_level)
+    gap = clustered_mean(gaps, confidence_level=confidence_level)
     equal = None
-    if len(pairs) >= _MIN_ADJUSTED:
+    if len(gaps) >= _MIN_ADJUSTED:
         with suppress(InsufficientDataError):
             equal = clustered_mean(
                 fit(gaps, ratio[:, None], names=("log length ratio",)).values(0),
-                pairs,
                 confidence_level=confidence_level,
             )
     return PerplexityGap(
@@ -434,7 +433,7 @@ def perplexity_gap(
         mean_other=float(other[kept].mean()),
         gap=gap,
         share_lower=clustered_mean(
-            (1 - np.sign(gaps)) / 2, pairs, confidence_level=confidence_level, bounds=(0.0, 1.0)
+            (1 - np.sign(gaps)) / 2, confidence_level=confidence_level, bounds=(0.0, 1.0)
         ),
         gap_equal_length=equal,
         n=len(gaps),
@@ -509,8 +508,7 @@ def bounded_perplexity(
     """
     drops = other - conditional
     drops = drops[np.isfinite(drops)]
-    rows = np.arange(len(drops))
-    mean = if_enough(clustered_mean, drops, rows, confidence_level=confidence_level)
+    mean = if_enough(clustered_mean, drops, confidence_level=confidence_level)
     if mean is None:
         return None
     return BoundedPerplexity(mean=mean, upper=float(np.quantile(drops, _UPPER)), n=len(drops))

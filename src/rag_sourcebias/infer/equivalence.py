@@ -18,6 +18,7 @@ from rag_sourcebias.infer.means import (
     clustered_mean,
     coin_flips,
     normal_quantile,
+    of_queries,
     t_quantile,
 )
 
@@ -42,7 +43,7 @@ _LARGEST_P = 0.499_999
 _POWER = 0.8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NoninferiorityTest:
     """One-sided paired test that a mean fell by less than a relative margin.
 
@@ -78,7 +79,7 @@ class NoninferiorityTest:
     p_value: float
     n_queries: int
     n_seeds: int
-    n_needed: int | None = None
+    n_needed: int | None
     note: Finding | None = None
 
     @property
@@ -87,7 +88,7 @@ class NoninferiorityTest:
         return self.p_value <= self.level
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CrossedMean:
     """Mean over seeds and queries, both random; build it with :meth:`of`.
 
@@ -240,7 +241,6 @@ def _largest_loss(losses: FloatArray, tail: float) -> float:
     """Upper confidence bound for the mean of losses in [0, 1] that are nearly all 0."""
     return clustered_mean(
         losses,
-        np.arange(len(losses)),
         confidence_level=1 - 2 * tail,
         bounds=(0.0, 1.0),
         one_sided=True,
@@ -402,7 +402,7 @@ def delta_change_test(
     if m == 0:
         return 1.0
     nothing = np.zeros((1, m))
-    observed = float(_statistic(gaps, totals, changed, nothing)[0]) * (1 - _SAME_RATIO)
+    observed = _statistic(gaps, totals, changed, nothing)[0] * (1 - _SAME_RATIO)
     if m <= _EXACT_LIMIT:
         swapped = ((np.arange(2**m)[:, None] >> np.arange(m)) & 1).astype(np.float64)
         return float(np.mean(_statistic(gaps, totals, changed, swapped) >= observed))
@@ -458,7 +458,7 @@ def _statistic(
 # Pharmacokinetics and Biopharmaceutics 15:657).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EquivalenceTest:
     """Two one-sided paired tests that a mean difference lies within ± ``margin``.
 
@@ -546,10 +546,12 @@ def equivalence_test(
     width = moments.half_width(level)
     # Both must pass, so each may fail with half of what is left of a power of .8.
     power, spread = (1 + _POWER) / 2, math.sqrt(moments.query_variance * n)
-    wanted = (normal_quantile(1 - level) + normal_quantile(power)) * spread / margin
-    degrees = max(math.ceil(wanted**2), MIN_QUERIES) - 1
-    # Once more with t: at 20 queries it is 5 % wider than the normal distribution.
-    wanted = (t_quantile(1 - level, degrees) + t_quantile(power, degrees)) * spread / margin
+    needed, degrees = 0, math.inf
+    # Twice: at 20 queries t is 5 % wider than the normal distribution.
+    for _ in range(2):
+        quantiles = t_quantile(1 - level, degrees) + t_quantile(power, degrees)
+        needed = max(math.ceil((quantiles * spread / margin) ** 2), MIN_QUERIES)
+        degrees = needed - 1
     # The same test twice: the mean lies above −margin, and below +margin.
     p_value = max(
         replace(moments, mean=margin + sign * moments.mean).p_not_above_zero() for sign in (1, -1)
@@ -557,28 +559,26 @@ def equivalence_test(
     return EquivalenceTest(
         margin=margin,
         level=level,
-        difference=Interval(
-            estimate=moments.mean,
-            lower=moments.mean - width,
-            upper=moments.mean + width,
-            confidence_level=1 - 2 * level,
-            method=InferCode.PAIRED_T(),
-            n_labeled=n,
-            assumptions=(InferCode.QUERIES_SAMPLED(),),
+        difference=of_queries(
+            moments.mean,
+            moments.mean - width,
+            moments.mean + width,
+            level=1 - 2 * level,
+            method=InferCode.PAIRED_T,
+            n=n,
         ),
         p_value=p_value,
         n_queries=n,
-        n_needed=max(math.ceil(wanted**2), MIN_QUERIES),
+        n_needed=needed,
     )
 
 
 def _of_few_changes(difference: FloatArray, margin: float, level: float) -> EquivalenceTest:
-    clusters, n = np.arange(len(difference)), len(difference)
+    n = len(difference)
 
     def reached(tail: float) -> tuple[Interval, float]:
         found = clustered_mean(
             difference,
-            clusters,
             confidence_level=1 - 2 * tail,
             bounds=(-1.0, 1.0),
             one_sided=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
@@ -48,22 +48,14 @@ _EXACT = 1e-12  # relative to the largest value
 _ALONE = 1e-9  # 1 − leverage below which an item fixes its own fitted value
 
 
-def item_influence(
-    sample: JudgedSample,
-    design: FloatArray,
-    inverse: FloatArray,
-    coefficients: FloatArray,
-    towards: FloatArray,
-    *,
-    power: float,
+def _left_out_residuals(
+    sample: JudgedSample, residuals: FloatArray, free: FloatArray, power: float
 ) -> FloatArray:
-    """What the estimate would lose without each item; shape (n, k).
+    """Return each item's residual from a fit without it; shape (n, k).
 
-    A residual is divided by 1 − leverage (the jackknife; HC3), or by its root with ``power`` 0.5
-    (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike).
+    It is divided by 1 − leverage (the jackknife; HC3), or by its root with ``power`` 0.5 (HC2 of
+    MacKinnon & White 1985: unbiased where residuals vary alike).
     """
-    residuals = sample.y - design @ coefficients
-    free = 1 - np.einsum("ij,ij->i", design @ inverse, design)
     alone = free < _ALONE
     left_out = residuals / (np.where(alone, 1.0, free) ** power)[:, None]
     if alone.any():
@@ -73,27 +65,7 @@ def item_influence(
         left_out[alone] = sample.y[alone] - others
     # What rounding leaves of a perfect fit is no residual.
     left_out[np.abs(left_out) <= _EXACT * np.abs(sample.y).max(initial=0.0)] = 0.0
-    return (design @ (inverse @ towards))[:, None] * left_out
-
-
-def cluster_influence(
-    sample: JudgedSample,
-    design: FloatArray,
-    normal_equations: tuple[FloatArray, FloatArray],
-    estimate: FloatArray,
-    towards: FloatArray,
-) -> FloatArray:
-    """What the estimate would lose without each cluster; shape (G, k)."""
-    gram, moments = normal_equations
-    codes = np.asarray(sample.cluster)
-    order = np.argsort(codes, kind="stable")
-    lost = []
-    for inside in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-        rows = design[inside]
-        without = np.linalg.pinv(gram - rows.T @ rows, rcond=CONSTANT, hermitian=True)
-        left_out = without @ (moments - rows.T @ sample.y[inside])
-        lost.append(estimate - towards @ left_out)
-    return np.array(lost)
+    return left_out
 
 
 # Regression on the judge: the estimator behind the default interval.
@@ -106,8 +78,7 @@ def cluster_influence(
 # labels.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RegressionFit:
+class RegressionFit(NamedTuple):
     """Estimates of k means and their covariance.
 
     Parameters
@@ -163,26 +134,35 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         everything = np.concatenate([design, pool])
     towards = everything.mean(axis=0)
     estimate = towards @ coefficients
+    residuals = sample.y - design @ coefficients
     if sample.cluster is None:
-        influence = item_influence(sample, design, inverse, coefficients, towards, power=leverage)
+        free = 1 - np.einsum("ij,ij->i", design @ inverse, design)
+        left_out = _left_out_residuals(sample, residuals, free, leverage)
+        influence = (design @ (inverse @ towards))[:, None] * left_out
         # a slope under a penalty is a part of a parameter
-        spent = float(np.einsum("ij,jk,ik->", design, inverse, design))
-        degrees = max(sample.n_labeled - spent, 1.0)
+        degrees = max(float(free.sum()), 1.0)
     else:
-        influence = cluster_influence(sample, design, (gram, moments), estimate, towards)
+        order = np.argsort(sample.cluster, kind="stable")
+        lost = []
+        for inside in np.split(order, np.flatnonzero(np.diff(sample.cluster[order])) + 1):
+            rows = design[inside]
+            without = np.linalg.pinv(gram - rows.T @ rows, rcond=CONSTANT, hermitian=True)
+            lost.append(estimate - towards @ without @ (moments - rows.T @ sample.y[inside]))
+        influence = np.array(lost)
         degrees = float(max(sample.n_units - 1, 1))
     influence = influence * math.sqrt(sampling_reach(sample, target))
     covariance = influence.T @ influence
     drawn = np.zeros_like(covariance)
     if target == "population":
         drawn = _fitted_covariance(sample, everything @ coefficients)
+    covariance += drawn
     return RegressionFit(
         estimate=estimate,
-        covariance=covariance + drawn,
+        covariance=covariance,
         degrees=degrees,
-        skewness=_skewness(influence[:, 0], float(covariance[0, 0] + drawn[0, 0])),
+        skewness=_skewness(influence[:, 0], float(covariance[0, 0])),
         drawn=float(drawn[0, 0]),
-        residuals=sample.y[:, 0] - design @ coefficients[:, 0],
+        residuals=residuals[:, 0],
     )
 
 
@@ -191,7 +171,7 @@ def _skewness(influence: FloatArray, variance: float) -> float:
     n = len(influence)
     if n < 3 or variance <= 0:
         return 0.0
-    third = float(((influence - influence.mean()) ** 3).sum())
+    third = ((influence - influence.mean()) ** 3).sum()
     return float(third / variance**1.5 * np.sqrt(n * (n - 1)) / (n - 2))
 
 
@@ -275,11 +255,6 @@ def score_form(
     return low + width * share, low + width * lower, low + width * upper
 
 
-def _jeffreys_upper(share: float, n: float, probability: float) -> float:
-    """Upper end for a share, a quantile of Beta(k + ½, n − k + ½); 1 where it is 1."""
-    return beta_quantile(probability, share * n + 0.5, n - share * n + 0.5) if share < 1 else 1.0
-
-
 def _effective_units(sample: JudgedSample) -> float:
     """Independent items that the labels are worth: between clusters and items.
 
@@ -292,7 +267,7 @@ def _effective_units(sample: JudgedSample) -> float:
     if y.var() == 0:  # of values near the smallest there are
         return float(sample.n_units)
     apart = np.bincount(group_codes(sample.cluster), weights=y - y.mean())
-    effect = float(apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * float(y.var()))
+    effect = (apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * y.var())
     return float(np.clip(n / max(effect, 1e-9), sample.n_units, n))
 
 
@@ -356,8 +331,8 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
 def _long_tailed(y: FloatArray) -> bool:
     """Whether a few labels lie so far from the rest that others may lie further."""
     centred = y - y.mean()
-    spread = float((centred**2).mean()) ** 1.5
-    return has_spread(y) and abs(float((centred**3).mean())) > _LONG_SKEW * spread
+    spread = (centred**2).mean() ** 1.5
+    return has_spread(y) and abs((centred**3).mean()) > _LONG_SKEW * spread
 
 
 def graded(y: FloatArray) -> bool:
@@ -389,7 +364,7 @@ def draw_interval(
     if form.bounds is not None:
         return score_form(sample, fit, target, quantile, form.bounds)
     estimate = float(fit.estimate[0])
-    error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
+    error = math.sqrt(max(fit.covariance[0, 0], 0.0))
     shift = skew_shift(error, fit.skewness, quantile)
     lower, upper = estimate - error * quantile + shift, estimate + error * quantile + shift
     if form.span is not None:
@@ -428,9 +403,12 @@ def _far_errors(
     for side, end in ((-1, span[0]), (1, span[1])):
         room = max(side * (end - estimate), 0.0)
         errors = side * fit.residuals
-        share = float((errors > _FAR * room).mean())
+        share = (errors > _FAR * room).mean()
         size = min(room, float(errors.max())) if share else room
-        unseen = _jeffreys_upper(share, worth, probability) - share
+        most = 1.0
+        if share < 1:
+            most = beta_quantile(probability, share * worth + 0.5, worth - share * worth + 0.5)
+        unseen = most - share
         reach.append(math.hypot(shrink * unseen * size, other))
     return reach[0], reach[1]
 
@@ -885,9 +863,7 @@ def _combined(
     if len(silent):
         raise DataError(f"judge column {silent[0]} (counted from 0) has no value; leave it out")
     clusters = design.get("clusters")
-    x, penalty = combine_judges(
-        judges, n, n if clusters is None else len(np.unique(np.asarray(clusters)))
-    )
+    x, penalty = combine_judges(judges, n, n if clusters is None else len(np.unique(clusters)))
     return replace(JudgedSample.build(y, x[:n], x[n:], **design), penalty=penalty)
 
 
@@ -1076,7 +1052,7 @@ def reach_of_differences(
     few, half = graded(sample.y.ravel()), (high - low) / 2
     found = unseen = np.where(_equal(gaps, size)[0] >= 2 / 3, half, 0.0)
     steps = np.diff(np.unique(sample.y))
-    step = float(steps[steps > 1e-6 * half].min(initial=half)) if few else half
+    step = steps[steps > 1e-6 * half].min(initial=half) if few else half
     for error in errors:
         equal, worst = _equal(error, size)
         right = equal > 1 / 2
@@ -1247,8 +1223,7 @@ _FEWEST_SHRUNK = 4  # systems whose spread can be told from chance
 _MOST_LEVERAGE = 0.9  # an item that decides the slope alone is not blown up without limit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SystemComparison:
+class SystemComparison(NamedTuple):
     """What human labels of some items and a judge's of all say of m systems.
 
     Parameters
@@ -1434,12 +1409,12 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     """
     n, m = sample.y.shape
     everything = np.concatenate([sample.x, sample.x_unlabeled])
-    centred = [values - values.mean(axis=0) for values in (sample.y, sample.x)]
+    means = [values.mean(axis=0) for values in (sample.y, sample.x)]
+    centred = sample.y - means[0], sample.x - means[1]
     y, x = (values - values.mean(axis=1, keepdims=True) for values in centred)
     power = float((x * x).sum())
-    size = float(np.abs(everything).max(initial=0.0))
+    size = np.abs(everything).max(initial=0.0)
     slope = float((x * y).sum()) / power if power > (1e-10 * max(size, 1e-300)) ** 2 else 0.0
-    means = [values.mean(axis=0) for values in (sample.y, sample.x)]
     shift = (everything if target != "unlabeled" else sample.x_unlabeled).mean(axis=0) - means[1]
     leverage = np.full(n, 1 / n)
     if slope:
@@ -1562,13 +1537,13 @@ def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
     if m < _FEWEST_SHRUNK or not offset.any():
         return fit.estimate
     centred = fit.residual - fit.residual.mean(axis=1, keepdims=True)
-    chance = float((centred * centred).sum()) / (m - 1)  # of one offset
+    chance = (centred * centred).sum() / (m - 1)  # of one offset
     apart = judge - judge.mean()
-    power = float(apart @ apart)
-    tilt = float(apart @ offset) / power if power > 0 else 0.0
+    power = apart @ apart
+    tilt = (apart @ offset) / power if power > 0 else 0.0
     line = tilt * max(1 - chance / (power * tilt**2), 0.0) * apart if tilt else np.zeros(m)
     left = offset - tilt * apart
-    spread = float(left @ left)
+    spread = left @ left
     kept = max(1 - (m - 2) * chance / spread, 0.0) if spread > 0 else 0.0
     return np.asarray(fit.estimate - offset + line + kept * left)
 

@@ -42,17 +42,11 @@ def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterat
 
 
 def resampled_counts(
-    n: int, *, resamples: int, rng: np.random.Generator | int, held: int = 0
+    n: int, *, resamples: int, rng: np.random.Generator | int
 ) -> Iterator[FloatArray]:
-    """Give in blocks how often each of n units is drawn, of shape (rows, n).
-
-    Parameters
-    ----------
-    held : int
-        Numbers that are made of a row, where these are more than n.
-    """
+    """Give in blocks how often each of n units is drawn, of shape (rows, n)."""
     generator = as_generator(rng)
-    block = max(1, _BLOCK // max(n, held))
+    block = max(1, _BLOCK // n)
     for start in range(0, resamples, block):
         rows = min(block, resamples - start)
         drawn = generator.integers(0, n, size=(rows, n)) + np.arange(rows)[:, None] * n
@@ -81,17 +75,17 @@ def bootstrap_means(
     result = np.empty((resamples, columns.shape[1]))
     block = max(1, _BLOCK // max(n, distinct))
     for start in range(0, resamples, block):
-        stop = min(start + block, resamples)
+        size = min(block, resamples - start)
         if distinct * 8 < n:
-            drawn = generator.multinomial(n, counts / n, size=stop - start)
+            drawn = generator.multinomial(n, counts / n, size=size)
         else:
-            which = generator.integers(0, n, size=(stop - start, n), dtype=np.int32)
+            which = generator.integers(0, n, size=(size, n), dtype=np.int32)
             if distinct < n:
                 which = np.repeat(np.arange(distinct, dtype=np.int32), counts)[which]
-            which += np.arange(stop - start, dtype=np.int32)[:, None] * np.int32(distinct)
-            drawn = np.bincount(which.ravel(), minlength=(stop - start) * distinct)
-            drawn = drawn.reshape(stop - start, distinct)
-        result[start:stop] = drawn.astype(np.float64) @ rows / n
+            which += np.arange(size, dtype=np.int32)[:, None] * np.int32(distinct)
+            drawn = np.bincount(which.ravel(), minlength=size * distinct)
+            drawn = drawn.reshape(size, distinct)
+        result[start : start + size] = drawn.astype(np.float64) @ rows / n
     return result
 
 
@@ -121,15 +115,16 @@ def dirichlet_sums(
     sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
     block = max(1, _BLOCK // len(shapes))
     for start in range(0, resamples, block):
-        size = (min(start + block, resamples) - start, len(shapes))
+        stop = min(start + block, resamples)
+        size = (stop - start, len(shapes))
         weights = (
             generator.standard_exponential(size)
             if len(rows) == len(columns)
             else generator.standard_gamma(shapes, size)
         )
         weights /= weights.sum(axis=1, keepdims=True)
-        sums[start : start + size[0]] = weights[:, :-1] @ rows
-        share[start : start + size[0]] = weights[:, -1]
+        sums[start:stop] = weights[:, :-1] @ rows
+        share[start:stop] = weights[:, -1]
     return sums, share
 
 
@@ -196,8 +191,6 @@ def adjust_p_values(
     [0.02, None, 0.03]
     """
     p = np.array([p for p in p_values if p is not None], dtype=np.float64)
-    if np.any((p < 0) | (p > 1) | np.isnan(p)):
-        raise DataError(f"p-values must lie in [0, 1], got {list(p_values)}")
     m = len(p)
     order = np.argsort(p, kind="stable")
     if correction == "holm":
@@ -379,7 +372,7 @@ def queries_to_tell(
     deviations = centred.mean(axis=0)
     sums, _ = dirichlet_sums(centred, resamples=_DRAWS, rng=rng)
     errors = sums - sums.mean(axis=0)
-    errors *= math.sqrt(total / n / float(np.sum(errors.var(axis=0))))
+    errors *= math.sqrt(total / n / np.sum(errors.var(axis=0)))
     seen = float(np.linalg.norm(deviations))
     truths = np.zeros((1, k))
     if seen > 0:
@@ -419,7 +412,7 @@ MIN_CLUSTERS = 6
 
 def group_codes(values: npt.ArrayLike) -> IntArray:
     """Return the number of each value among the different ones, in sorted order; shape (n,)."""
-    return np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64, copy=False)
+    return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:
@@ -436,7 +429,7 @@ def others_below(scores: FloatArray, positive: BoolArray) -> FloatArray:
     return mid_ranks(scores) - own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Dependence:
     """Factors that observations share.
 
@@ -578,42 +571,38 @@ def shared_variance(
     if not design.nnz:
         return 0.0, math.inf
     n, total = len(values), design.sum(axis=0)
-    # s[k] is the trace of the k-th power of the covariance that effects of variance 1 give to
-    # values less their mean; p[k] takes the part of the mean out.
+    # s0 to s4 are the traces of the powers of the covariance that effects of variance 1 give to
+    # values less their mean; p1 to p4 take the part of the mean out.
     once = design.T @ design
     twice = once @ once
-    p = [float(total @ total), float(total @ (once @ total)), float(total @ (twice @ total))]
-    p.append(float((once @ total) @ (twice @ total)))
-    s = [
-        n - 1.0,
-        once.trace() - p[0] / n,
-        (once * once).sum() - 2 * p[1] / n + (p[0] / n) ** 2,
-        (twice * once).sum() - 3 * p[2] / n + 3 * p[0] * p[1] / n**2 - (p[0] / n) ** 3,
-        (twice * twice).sum()
-        - 4 * p[3] / n
-        + (4 * p[0] * p[2] + 2 * p[1] ** 2) / n**2
-        - 4 * p[0] ** 2 * p[1] / n**3
-        + (p[0] / n) ** 4,
-    ]
-    apart = s[0] * s[2] - s[1] ** 2
-    if s[2] <= _CLOSE * p[0] ** 2 / n**2 or apart <= _CLOSE * s[0] * s[2]:
+    p1, p2, p3 = (float(total @ part) for part in (total, once @ total, twice @ total))
+    p4 = float((once @ total) @ (twice @ total))
+    mean = p1 / n
+    s0 = n - 1.0
+    s1 = once.trace() - mean
+    s2 = (once * once).sum() - 2 * p2 / n + mean**2
+    s3 = (twice * once).sum() - 3 * p3 / n + 3 * p1 * p2 / n**2 - mean**3
+    s4 = (twice * twice).sum() - 4 * p4 / n + (4 * p1 * p3 + 2 * p2**2) / n**2
+    s4 += mean**4 - 4 * p1**2 * p2 / n**3
+    apart = s0 * s2 - s1**2
+    if s2 <= _CLOSE * mean**2 or apart <= _CLOSE * s0 * s2:
         return 0.0, 0.0
     sums = design.T @ values
-    squares = float(values @ values), float(sums @ sums)
-    if squares[0] <= _NOTHING:
+    within, between = float(values @ values), float(sums @ sums)
+    if within <= _NOTHING:
         return 0.0, float(design.shape[1] - 1)
-    effect = (s[0] * squares[1] - s[1] * squares[0]) / apart
-    error = (s[2] * squares[0] - s[1] * squares[1]) / apart
-    weights = ((s[2] * n - s[1] * p[0]) / apart, (s[0] * p[0] - s[1] * n) / apart)
+    effect = (s0 * between - s1 * within) / apart
+    error = (s2 * within - s1 * between) / apart
+    weights = ((s2 * n - s1 * p1) / apart, (s0 * p1 - s1 * n) / apart)
     if effect <= 0:
-        effect, error, weights = 0.0, squares[0] / s[0], (n / s[0], 0.0)
+        effect, error, weights = 0.0, within / s0, (n / s0, 0.0)
     elif error <= 0:
-        effect, error, weights = squares[0] / s[1], 0.0, (p[0] / s[1], 0.0)
-    variance = effect * p[0] + error * n
+        effect, error, weights = within / s1, 0.0, (p1 / s1, 0.0)
+    variance = effect * p1 + error * n
     spread = np.convolve(
         np.convolve(weights, weights), np.convolve((error, effect), (error, effect))
     )
-    return variance, variance**2 / float(spread @ s)
+    return variance, variance**2 / float(spread @ (s0, s1, s2, s3, s4))
 
 
 def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
@@ -782,6 +771,21 @@ def t_around(
     )
 
 
+def of_queries(
+    estimate: float, lower: float, upper: float, *, level: float, method: InferCode, n: int
+) -> Interval:
+    """Return the interval of n queries, taken as a sample; it reaches to its estimate at least."""
+    return Interval(
+        estimate=estimate,
+        lower=min(lower, estimate),
+        upper=max(upper, estimate),
+        confidence_level=level,
+        method=method(),
+        n_labeled=n,
+        assumptions=(InferCode.QUERIES_SAMPLED(),),
+    )
+
+
 def mean_of_alike(values: FloatArray, *, level: float, **about: Any) -> Interval:  # noqa: ANN401
     """Return the mean of values that are all one: nothing is left to estimate.
 
@@ -804,17 +808,18 @@ def mean_of_alike(values: FloatArray, *, level: float, **about: Any) -> Interval
 def spread_values(y: npt.ArrayLike) -> FloatArray:
     """Return values that have a spread to estimate, or raise."""
     values = as_values("y", y)
-    if len(values) < 2:
+    n = len(values)
+    if n < 2:
         raise InsufficientDataError(
-            f"{len(values)} human label(s): an interval needs at least 2, and 10 to be useful",
-            n=len(values),
+            f"{n} human label(s): an interval needs at least 2, and 10 to be useful",
+            n=n,
             n_needed=2,
         )
     if not has_spread(values):
         raise InsufficientDataError(
-            f"all {len(values)} human values equal {values[0]:g}, so their spread cannot be "
+            f"all {n} human values equal {values[0]:g}, so their spread cannot be "
             "estimated; label more items, or give the range of the values as bounds=(low, high)",
-            n=len(values),
+            n=n,
         )
     return values
 
@@ -832,10 +837,6 @@ def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.9
     Interval
         In [0, 1].
     """
-    if n < 1:
-        raise InsufficientDataError(f"{n} trials: a proportion needs at least 1", n=int(n))
-    if not 0 <= successes <= n:
-        raise DataError(f"{successes} successes out of {n} trials")
     share = successes / n
     lower, upper = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
     return Interval(
@@ -898,12 +899,11 @@ def bootstrap_interval(
 
 
 _NO_SPREAD = 1e-12
-_REMEDY = "leave out what has none"
 
 
 def clustered_mean(
     values: FloatArray,
-    clusters: npt.NDArray[np.integer[Any]],
+    clusters: npt.NDArray[np.integer[Any]] | None = None,
     *,
     confidence_level: float = 0.95,
     bounds: tuple[float, float] | None = None,
@@ -918,7 +918,8 @@ def clustered_mean(
     Parameters
     ----------
     values : float64 array of shape (n,)
-    clusters : integer array of shape (n,)
+    clusters : integer array of shape (n,), optional
+        Left out, each observation is one of its own.
     bounds : tuple of float or None
         Range of the values, such as (0, 1) for win rates.
     one_sided : bool
@@ -960,7 +961,7 @@ def clustered_mean(
 
 def clustered_difference(
     values: FloatArray,
-    clusters: npt.NDArray[np.integer[Any]],
+    clusters: npt.NDArray[np.integer[Any]] | None = None,
     *,
     confidence_level: float = 0.95,
 ) -> Interval:
@@ -971,7 +972,9 @@ def clustered_difference(
     return clustered_mean(values, clusters, confidence_level=confidence_level, bounds=(-1.0, 1.0))
 
 
-def difference_test(values: FloatArray, clusters: npt.NDArray[np.integer[Any]]) -> float:
+def difference_test(
+    values: FloatArray, clusters: npt.NDArray[np.integer[Any]] | None = None
+) -> float:
     """Return the two-sided p-value of paired differences in [−1, 1] having mean 0.
 
     It inverts the interval of :func:`clustered_difference`. A sign-flip test would assume
@@ -1020,22 +1023,27 @@ def clustered_standardised_mean(
     )
 
 
+def _of_units(clusters: npt.NDArray[np.integer[Any]] | None, n: int) -> IntArray:
+    """Code clusters; without, each of n observations is one of its own."""
+    return np.arange(n) if clusters is None else group_codes(clusters)
+
+
 def _standard_error(
-    influence: FloatArray, clusters: npt.NDArray[np.integer[Any]]
+    influence: FloatArray, clusters: npt.NDArray[np.integer[Any]] | None
 ) -> tuple[float, int]:
     """CR1 standard error of a mean, and the number of clusters."""
-    code = group_codes(clusters)
+    code = _of_units(clusters, len(influence))
     g = int(code.max(initial=-1)) + 1
     _require_two(g)
     sums = np.bincount(code, weights=influence)
-    error = math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / len(influence)
+    error = math.sqrt(np.sum(sums**2) * g / (g - 1)) / len(influence)
     if error < _NO_SPREAD:
         raise InsufficientDataError(InferCode.CLUSTERS_AGREE(n=g))
     return error, g
 
 
 def _check_values(values: FloatArray) -> None:
-    require_finite(values, "values", remedy=_REMEDY)
+    require_finite(values, "values", remedy="leave out what has none")
     _require_two(len(values))
 
 
@@ -1046,7 +1054,7 @@ def _require_two(g: int) -> None:
 
 def bounded_mean(
     values: FloatArray,
-    clusters: npt.NDArray[np.integer[Any]],
+    clusters: npt.NDArray[np.integer[Any]] | None,
     *,
     bounds: tuple[float, float],
     one_sided: bool = False,
@@ -1066,7 +1074,7 @@ def bounded_mean(
         raise DataError(
             f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
         )
-    code = group_codes(clusters)
+    code = _of_units(clusters, len(values))
     sizes = np.bincount(code).astype(np.float64)
     _require_two(len(sizes))
     # a cluster that was not seen is as extreme as its observations depend on one another
@@ -1113,22 +1121,12 @@ def bootstrap_intervals(
     t = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(n / (n - 1))
     tail = 0.5 * math.erfc(t / math.sqrt(2))  # whose normal quantile is √(n/(n − 1)) · t(n − 1)
     lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-    lower, upper = np.minimum(lower, estimates), np.maximum(upper, estimates)
+    ends = np.stack((estimates, lower, upper), axis=1).tolist()
     return tuple(
-        Interval(
-            estimate=float(estimate),
-            lower=float(low),
-            upper=float(high),
-            confidence_level=confidence_level,
-            method=InferCode.BOOTSTRAP(),
-            n_labeled=n,
-            assumptions=(InferCode.QUERIES_SAMPLED(),),
-        )
+        of_queries(*found, level=confidence_level, method=InferCode.BOOTSTRAP, n=n)
         if wide > _NO_SPREAD
         else None
-        for estimate, low, high, wide in zip(
-            estimates, lower, upper, np.ptp(draws, axis=0), strict=True
-        )
+        for found, wide in zip(ends, np.ptp(draws, axis=0), strict=True)
     )
 
 
@@ -1208,8 +1206,8 @@ class ClusterFlips:
         weight = 1 / (1 - self.denominator / total)
         sum_of, product = (sums[:, at] - value * sums[:, at + 1] for at in (0, 2))
         mean = sum_of / total
-        variance = float(weight @ left**2) - 2 * mean * product
-        variance += mean**2 * float(weight @ self.denominator**2)
+        variance = (weight @ left**2) - 2 * mean * product
+        variance += mean**2 * (weight @ self.denominator**2)
         return sum_of**2 / np.maximum(variance, _NOTHING)
 
     def ends(self, confidence_level: float) -> tuple[float, float]:
@@ -1220,7 +1218,7 @@ class ClusterFlips:
         total = float(self.denominator.sum())
         inner = float(self.numerator.sum()) / total
         left = self.numerator - inner * self.denominator
-        step = direction * max(math.sqrt(float(left @ left)) / total, _CLOSE)
+        step = direction * max(math.sqrt(left @ left) / total, _CLOSE)
         while self.p_value(inner + step) > 1 - level:
             inner, step = inner + step, 2 * step
         outer = inner + step
@@ -1290,7 +1288,7 @@ class BoundedRatio:
             return outer
         units = self._units(extra)
         residuals = self.numerator - inner * self.denominator
-        spread = math.sqrt(float(residuals @ residuals) / self.information + extra[0] ** 2)
+        spread = math.sqrt((residuals @ residuals) / self.information + extra[0] ** 2)
         guess = inner + 2 * math.copysign(spread, -1 if low else 1) / float(self.denominator.sum())
         near = 0.0
         for _ in range(_STEPS):
@@ -1476,14 +1474,6 @@ class ScorePair:
         """Largest possible score: 1, or more when more was seen."""
         return max(1.0, float(self.baseline.max()), float(self.other.max()))
 
-    @property
-    def z_min(self) -> float:
-        """Smaller of the two means in standard errors."""
-        return min(
-            mean / math.sqrt(var) if var > 0 else (math.inf if mean > 0 else 0.0)
-            for mean, var in ((self.h, self.v_h), (self.l, self.v_l))
-        )
-
     @cached_property
     def departures(self) -> tuple[float, int, int]:
         """Commonest share h/(h + l) of a scoring query, and how many lie above and below it.
@@ -1502,11 +1492,6 @@ class ScorePair:
             int(np.count_nonzero(share > common + _SAME)),
             int(np.count_nonzero(share < common - _SAME)),
         )
-
-    @property
-    def differing(self) -> int:
-        """Scoring queries that depart from the commonest share; all variation comes from them."""
-        return self.departures[1] + self.departures[2]
 
     def interval(
         self, lower: float, upper: float, level: float, method: InferCode, *assumptions: InferCode
@@ -1626,7 +1611,14 @@ def relative_delta_interval(
 
 def _require_normal(pair: ScorePair, method: str) -> None:
     """Refuse a method by name where its normal approximation does not hold."""
-    n, z, differing = pair.n, pair.z_min, pair.differing
+    n, (_, above, below) = pair.n, pair.departures
+    differing = above + below  # all variation comes from these queries
+    z = math.inf  # the smaller of the two means in standard errors
+    for mean, variance in ((pair.h, pair.v_h), (pair.l, pair.v_l)):
+        if not mean > 0:
+            z = 0.0
+        elif variance > 0:
+            z = min(z, mean / math.sqrt(variance))
     if not z > 0:
         raise InsufficientDataError(InferCode.ONE_NEVER_SCORES(n=n, method=method))
     if z < _MIN_Z:

@@ -43,14 +43,14 @@ def check_target(target: str) -> None:
 def judge_correlation(y: FloatArray, yhat: FloatArray) -> float:
     """Pearson correlation; 0 where either side does not vary."""
     a, b = y - y.mean(), yhat - yhat.mean()
-    size = math.sqrt(float(a @ a) * float(b @ b))
+    size = math.sqrt((a @ a) * (b @ b))
     return float(a @ b) / size if size > 1e-300 else 0.0
 
 
 # A labelled sample and the judged pool it came from, checked and coded.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class JudgedSample:
     """Human values of n labelled items and judge values of all n + N items.
 
@@ -180,7 +180,7 @@ def _beyond_mean(
     z -= z.mean(axis=1, keepdims=True)
     z -= z.mean(axis=0)
     spread, vectors = np.linalg.eigh(z.T @ z / len(z))
-    kept = spread > 1e-9 * max(float(spread.max(initial=0.0)), 1e-300)
+    kept = spread > 1e-9 * max(spread.max(initial=0.0), 1e-300)
     weights = n * spread[kept]
     if slopes >= len(weights):
         return z @ vectors[:, kept], 0.0
@@ -293,7 +293,7 @@ def how_drawn(cluster: IntArray, labeled: npt.NDArray[np.bool_]) -> Drawn:
     drawn = np.arange(total - n + 1, total + 1, dtype=np.float64)
     sizes, place = np.unique(size, return_inverse=True)
     reached = 1 - np.array([float(np.prod(np.maximum(1 - s / drawn, 0.0))) for s in sizes])[place]
-    spread = float(np.sqrt((reached * (1 - reached)).sum()))
+    spread = np.sqrt((reached * (1 - reached)).sum())
     return "items" if (seen > 0).sum() >= reached.sum() - _TYPICAL * spread else "both"
 
 
@@ -384,7 +384,7 @@ def _shape_check(x: FloatArray, rest: FloatArray) -> tuple[float, str]:
 def _group_check(groups: Sequence[str], labeled: npt.NDArray[np.bool_]) -> tuple[float | None, str]:
     from scipy.special import bdtr, bdtrc
 
-    names, code = np.unique(np.asarray(groups), return_inverse=True)
+    names, code = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         return None, ""
     hits, others = (
@@ -458,5 +458,5 @@ def residual_share(
     influence = total / total.sum() - left / both
     if clusters is not None:
         influence = np.bincount(group_codes(clusters), weights=influence)
-    error = math.sqrt(float(influence @ influence) + (extra / both) ** 2)
+    error = math.sqrt((influence @ influence) + (extra / both) ** 2)
     return min(both / float(total.sum()), 1.0), error

@@ -28,7 +28,7 @@ Texts = Sequence[str | None]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TextStatistic:
     """One statistic of the texts of one group ([W] Fig. 1, 4, 6; [K] Fig. 3).
 
@@ -117,7 +117,7 @@ def text_statistics(
         for statistic in _of_group(
             group,
             column,
-            None if group == original else _references_of(group, references),
+            None if group == original else references,
             statistics,
             confidence_level,
             rows,
@@ -148,20 +148,16 @@ class _Sample:
         return sorted(usable[: self.size]), notes
 
 
-def _references_of(
-    group: str, references: Mapping[str, References] | References | None
-) -> References | None:
-    return references.get(group) if isinstance(references, Mapping) else references
-
-
 def _of_group(  # noqa: PLR0917 - one caller
     group: str,
     texts: Texts,
-    references: References | None,
+    references: Mapping[str, References] | References | None,
     statistics: Sequence[str],
     level: float,
     rows: _Sample,
 ) -> Iterator[TextStatistic]:
+    if isinstance(references, Mapping):
+        references = references.get(group)
     missing = sum(text is None for text in texts)
     counted = [InferCode.TEXTS_MISSING(n=missing, of=len(texts))] if missing else []
     compared: Texts = ()

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -147,8 +147,7 @@ def _source(cell: str) -> str:
 MIN_YOUDEN = 0.3  # sensitivity + specificity − 1 below which tags are too weak to correct for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetectorQuality:
+class DetectorQuality(NamedTuple):
     """How well a detector finds the other (LLM) source, from a labelled sample.
 
     Parameters
@@ -193,8 +192,7 @@ class DetectorQuality:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Slots:
+class Slots(NamedTuple):
     """What every relevant document adds to a measure that sums over documents, by query.
 
     Parameters
@@ -250,7 +248,7 @@ def relevant_slots(
     )
     gained = np.zeros(len(rows))
     gained[order[place]] = raw
-    scale = np.full(n_queries, float(cutoff))
+    scale = np.full(n_queries, cutoff)
     grades = qrels.grades[rows].astype(np.float64)
     if measure == "NDCG":
         rank = np.arange(len(rows)) - np.searchsorted(query, query)
@@ -285,7 +283,7 @@ def draw_chances(slots: Sequence[Slots], guessed: BoolArray, n: int) -> FloatArr
     size = np.sqrt(size)
     judged = np.zeros(len(size), dtype=bool)
     judged[np.concatenate([one.doc for one in slots])] = True
-    size[judged] += _FLOOR * float(size[judged].mean()) + 1e-12
+    size[judged] += _FLOOR * size[judged].mean() + 1e-12
     size[~(guessed & judged)] = 0.0
     return inclusion_probabilities(size, min(n, int(np.count_nonzero(size))))
 
@@ -294,7 +292,7 @@ def draw_rows(chance: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw documents with given chances, as many as these sum to: systematic, in random order."""
     order = rng.permutation(np.flatnonzero(chance > 0))
     ends = np.cumsum(chance[order])
-    marks = np.arange(round(float(ends[-1]))) + rng.random()
+    marks = np.arange(round(ends[-1])) + rng.random()
     return order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)]
 
 
@@ -388,7 +386,8 @@ def verified_delta(
     if not total > 0:
         raise InsufficientDataError(InferCode.NOTHING_RELEVANT())
     unit = units[query]
-    require_clusters(len(np.unique(unit[base > 0])), InferCode.FEW_HITS, units=what)
+    n_units = len(np.unique(unit[base > 0]))
+    require_clusters(n_units, InferCode.FEW_HITS, units=what)
     tagged, chance, truth = (
         np.array([column.get(d, missing) for d in doc_ids], dtype=np.float64)
         for column, missing in (
@@ -411,8 +410,8 @@ def verified_delta(
     terms = 200 * weight * (predicted + missed / chance)[doc] - value * base
     shared = len(np.unique(np.stack((doc, unit)), axis=1).T) > len(np.unique(doc))
     variance = two_way_variance(terms / total, unit, doc if shared else unit)
-    variance += _ADDED * (400 * float(part[checked].mean()) / total) ** 2
-    degrees = min(len(np.unique(unit[base > 0])), int(checked.sum())) - 1
+    variance += _ADDED * (400 * part[checked].mean() / total) ** 2
+    degrees = min(n_units, int(checked.sum())) - 1
     width = t_quantile(0.5 + confidence_level / 2, degrees) * math.sqrt(variance)
     low, high = (-math.inf, math.inf) if centred else (-200.0, 200.0)
     return Interval(
@@ -421,7 +420,7 @@ def verified_delta(
         upper=max(min(value + width, high), low),
         confidence_level=confidence_level,
         method=InferCode.VERIFIED_TAGS(units=what),
-        n_labeled=len(np.unique(unit[base > 0])),
+        n_labeled=n_units,
         assumptions=(
             InferCode.UNITS_SAMPLED(units=what),
             InferCode.DOCUMENTS_VERIFIED(n=len(tags.truth)),

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, NamedTuple, cast
 
@@ -16,6 +15,7 @@ from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
     SourceBiasError,
+    if_enough,
 )
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.infer.findings import InferCode
@@ -415,8 +415,7 @@ def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValue
 # Runs beside human and judge labels.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class JudgedSystem:
+class JudgedSystem(NamedTuple):
     """A run beside both kinds of labels; ``place`` is the judge's index of each human query.
 
     ``several`` are the judges of which ``judge`` is the mean, where there are more than one.
@@ -426,7 +425,7 @@ class JudgedSystem:
     human: JudgedRanking
     judge: JudgedRanking
     place: IntArray
-    several: tuple[JudgedRanking, ...] = ()
+    several: tuple[JudgedRanking, ...]
 
     def values(
         self,
@@ -535,7 +534,7 @@ def relative_deltas(
     others = [source for source in tags.sources if source != baseline]
     for system in systems:
         codes = [source_of_rows(side.labels, tags) for side in (system.human, system.judge)]
-        untagged = int(np.count_nonzero(codes[1] < 0))
+        untagged = np.count_nonzero(codes[1] < 0)
         if untagged:
             warnings.append(f"{untagged} judged pairs have no source tag and count for no source")
         for measure in measures:
@@ -595,10 +594,8 @@ def grade_audits(
         groups=groups,
         clusters=tuple(map(str, queries)),
     )
-    try:
-        return {"grades": audit_judge(pairs, confidence_level=config.confidence_level)}
-    except InsufficientDataError:
-        return {}
+    found = if_enough(audit_judge, pairs, confidence_level=config.confidence_level)
+    return {} if found is None else {"grades": found}
 
 
 # Intervals for items a judge scored and people labelled in part, such as answers.
@@ -657,6 +654,7 @@ def judge_items_with_intervals(
     both = items.labeled & items.judged
     shared = not both.any() or same_scale(items.human[both], items.judge[both])
     found_between = group_differences(items, groups, means, measure, config, bounds=bounds)
+    audited = if_enough(audit_judge, items, confidence_level=config.confidence_level)
     return JudgedReport(
         kind="items",
         name=name,
@@ -668,7 +666,7 @@ def judge_items_with_intervals(
         comparisons=tuple(found_between.differences),
         ranks=tuple(found_between.ranks),
         clusters=_clusters(items),
-        audits=_audits(items, measure, config),
+        audits={} if audited is None else {measure: audited},
         warnings=(*warnings, *found_between.warnings),
         judges=judge_shares(items),
         evidence=evidence_of(items) if shared else (),
@@ -699,7 +697,7 @@ def _one_mean(
     judge = items.judge
     if not items.judged.all():
         known = judge[items.judged] if items.judged.any() else np.zeros(1)
-        judge = np.where(items.judged, judge, float(known.mean()))
+        judge = np.where(items.judged, judge, known.mean())
     values = JudgedValues(items.human, judge, clusters=clusters, judges=several_judges(items))
     try:
         return judged_mean(measure, system, values, config, bounds=bounds)
@@ -712,7 +710,7 @@ def _clusters(items: JudgedItems) -> LabelledClusters | None:
     """Count clusters that hold several items, and tell how labels were drawn."""
     if items.clusters is None:
         return None
-    names, codes = np.unique(np.asarray(items.clusters), return_inverse=True)
+    names, codes = np.unique(items.clusters, return_inverse=True)
     if len(names) == len(items):
         return None
     return LabelledClusters(
@@ -722,16 +720,9 @@ def _clusters(items: JudgedItems) -> LabelledClusters | None:
     )
 
 
-def _audits(items: JudgedItems, measure: str, config: JudgedConfig) -> dict[str, JudgeAudit]:
-    try:
-        return {measure: audit_judge(items, confidence_level=config.confidence_level)}
-    except InsufficientDataError:
-        return {}
-
-
 def evidence_of(items: JudgedItems) -> tuple[Evidence, ...]:
     """Return the labelled items whose judge value lies furthest from people's."""
-    apart = np.asarray(items.judge - items.human, dtype=np.float64)
+    apart = items.judge - items.human
     return tuple(
         Evidence(
             item=items.ids[at],
@@ -856,12 +847,12 @@ def judge_ranking_with_intervals(
         per_query=per_query,
         audits=grade_audits(human, judge, tags, config),
         warnings=tuple(warnings),
-        judges=_ranking_shares(first, judge.query_ids, [*judges]),
+        judges=_ranking_shares(first, judge.query_ids, judges),
     )
 
 
 def _ranking_shares(
-    values: JudgedValues, query_ids: tuple[str, ...], names: list[str]
+    values: JudgedValues, query_ids: tuple[str, ...], names: Collection[str]
 ) -> tuple[JudgeShare, ...]:
     """Return what each judge adds on the first measure of the first run."""
     if values.judges is None:

@@ -120,7 +120,7 @@ JsonFile = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Factors:
     """Columns that say which item a row is, and which rows belong together."""
 
@@ -143,7 +143,7 @@ class Factors:
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Columns(Factors):
     """Columns of a table of judged items."""
 
@@ -165,7 +165,7 @@ class Columns(Factors):
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Scale:
     """What a grade of a document is worth."""
 
@@ -192,7 +192,7 @@ class Scale:
 PairTexts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TextFiles:
     """Files with the texts of queries and documents."""
 
@@ -239,7 +239,7 @@ _GAINS = ("exponential", "linear")
 # Which files an interval is computed from, and how they are read.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ItemOptions:
     """Files with one value per item."""
 
@@ -332,7 +332,7 @@ class ItemOptions:
         return read_judged_items(file, **asdict(columns)), "score", file.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RankingOptions(Scale):
     """Rankings with human and judge labels of their documents."""
 
@@ -673,7 +673,7 @@ _PROMPTS_FOR = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Asking:
     """How a model is asked."""
 
@@ -761,11 +761,6 @@ class Asking:
         """Return the prices, None where there are none."""
         return common.prices_of(self.price_in, self.price_out, self.max_cost)
 
-    def prompts_per_request(self, n_grades: int) -> int:
-        """Return how often a prompt is sent to score its grades."""
-        # A server that echoes is sent each grade.
-        return n_grades if self.model.startswith("openai:") and self.api == "completions" else 1
-
     def judge(self, *, of_answers: bool, ask: bool = True) -> LLMJudge:
         """Build the judge; no model is loaded yet, and no key needed that is not to ask."""
         prices = self.prices()
@@ -836,12 +831,14 @@ def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
 
 def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
     """Say what a run would ask and cost."""
+    # a server that echoes is sent each grade
+    echoes = asking.model.startswith("openai:") and asking.api == "completions"
     found = estimate(
         judge.completer.fingerprint,
         chain.from_iterable(map(judge.requests, items)),
         cache=asking.answers(),
         prices=asking.prices(),
-        prompts_per_request=asking.prompts_per_request(judge.n_grades),
+        prompts_per_request=judge.n_grades if echoes else 1,
     )
     cost = "give --price-in and --price-out for the cost"
     if found.cost is not None:
@@ -882,7 +879,7 @@ def summarise(judgments: Judgments) -> None:
 # ``judge grade``: pairs of rankings, or answers of a file.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Answers(Factors):
     """Columns of a file of answers."""
 
@@ -903,7 +900,7 @@ class Answers(Factors):
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rankings(TextFiles):
     """Pairs of a query and a document."""
 
@@ -1194,7 +1191,7 @@ class Pool(NamedTuple):
 _TARGETS = ("population", "pool")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolOptions(Scale):
     """A run with the judge's labels of its documents."""
 

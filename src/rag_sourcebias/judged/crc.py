@@ -38,7 +38,7 @@ def dcg_weights(ranks: npt.NDArray[np.integer[Any]], cutoff: int) -> FloatArray:
     return np.where(ranks <= cutoff, 1.0 / np.log2(ranks + 1.0), 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RankedLabels:
     """Label distributions of ranked documents with the weight of each document.
 
@@ -80,7 +80,7 @@ class RankedLabels:
 
     def utilities_at(self, lam: float | FloatArray) -> FloatArray:
         """Return the utilities with labels perturbed by λ, one for all or one for each query."""
-        lam = np.broadcast_to(np.asarray(lam, dtype=np.float64), self.n_queries)
+        lam = np.broadcast_to(lam, self.n_queries)
         return self.total(perturb(self.probs, lam[self.query]) @ self.gains)
 
     def document_gains(self) -> FloatArray:
@@ -89,9 +89,7 @@ class RankedLabels:
 
     def total(self, gains: FloatArray) -> FloatArray:
         """Sum ω · gain within each query; ``gains`` of shape (m,)."""
-        return np.bincount(
-            self.query, weights=self.weights * gains, minlength=self.n_queries
-        ).astype(np.float64, copy=False)  # of no documents at all numpy counts integers
+        return _sums(self.query, self.weights * gains, self.n_queries)
 
     def take(self, queries: npt.NDArray[np.integer[Any]]) -> RankedLabels:
         """Return the queries asked for, in that order; a query may occur several times."""
@@ -139,8 +137,7 @@ def measure_bounds(measure: str) -> tuple[float, float] | None:
     return None if parse_measure(measure)[0] == "DCG" else (0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class JudgedRanking:
+class JudgedRanking(NamedTuple):
     """A run beside the label distributions of its documents.
 
     Build with :meth:`join`. Rows are label rows; only queries with labels count, and a query of
@@ -251,7 +248,7 @@ class JudgedRanking:
             return np.asarray(grid.sum(axis=1) / cutoff)
         if name == "MRR":
             none_before = np.cumprod(np.hstack([np.ones((len(grid), 1)), 1 - grid[:, :-1]]), axis=1)
-            return np.asarray((grid * none_before) @ (1 / ranks))
+            return (grid * none_before) @ (1 / ranks)
         relevant = _sums(self.labels.query_codes, worth, len(grid))
         if name == "Recall":
             return _ratio(grid.sum(axis=1), relevant)
@@ -280,6 +277,7 @@ def _gains(n_grades: int, gain: GainScale) -> FloatArray:
 
 
 def _sums(codes: npt.NDArray[np.integer[Any]], values: FloatArray, size: int) -> FloatArray:
+    # of no documents at all numpy counts integers
     return np.bincount(codes, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
@@ -311,7 +309,7 @@ def perturb(probs: FloatArray, lam: float | FloatArray) -> FloatArray:
     float64 array of shape (m, L)
         Rows sum to 1.
     """
-    lam = np.broadcast_to(np.asarray(lam, dtype=np.float64), len(probs))
+    lam = np.broadcast_to(lam, len(probs))
     up = lam[:, None] >= 0
     moved = _raised(np.where(up, probs, probs[:, ::-1]), np.abs(lam))
     return np.where(up, moved, moved[:, ::-1])
@@ -324,7 +322,7 @@ def _raised(probs: FloatArray, lam: FloatArray) -> FloatArray:
     survival = np.ones((len(probs), probs.shape[1] + 1))
     np.divide(np.minimum(tails, keep), keep, out=survival[:, 1:-1], where=keep > 0)
     survival[:, -1] = 0.0
-    return np.asarray(survival[:, :-1] - survival[:, 1:])
+    return survival[:, :-1] - survival[:, 1:]
 
 
 # The λ at which a perturbed utility reaches a human value.
@@ -386,7 +384,7 @@ def smallest_lambda(holds: Callable[[FloatArray], npt.NDArray[np.bool_]], n: int
         there = holds(middle)
         low, high = np.where(there, low, middle), np.where(there, middle, high)
     found = np.where(just_after, -INSIDE, np.where(before_jump, high, 1.0))
-    return np.asarray(np.where(at_start, -1.0, found))
+    return np.where(at_start, -1.0, found)
 
 
 # Conformal ranks in exact rationals.
@@ -473,8 +471,7 @@ def recalibration(labels: RankedLabels, y: FloatArray) -> float:
 # Dual calibration of an interval for a mean utility ([R] §6, Eq. 16–26).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CRCCalibration:
+class CRCCalibration(NamedTuple):
     """A pair of λ calibrated on labelled queries.
 
     Parameters
@@ -485,8 +482,6 @@ class CRCCalibration:
         λ* of the labelled queries, moved into the bounds: the point estimate.
     confidence_level : float
     n_labeled : int
-    n_batches : int
-        Bootstrap batches M.
     """
 
     lambda_low: float
@@ -494,7 +489,6 @@ class CRCCalibration:
     lambda_center: float
     confidence_level: float
     n_labeled: int
-    n_batches: int
 
 
 def calibrate_dual(
@@ -543,7 +537,6 @@ def calibrate_dual(
         lambda_center=min(max(recalibration(labels, y), low), high),
         confidence_level=confidence_level,
         n_labeled=n,
-        n_batches=n_batches,
     )
 
 
@@ -667,10 +660,10 @@ def residual_bounds(
     its leave-one-out scale; the bounds are the fit ± the ``rank``-th smallest score × scale, cut
     to what the labels can reach.
     """
-    if len(y) < _FEWEST:
+    n = len(y)
+    if n < _FEWEST:
         raise CalibrationError(
-            f"{len(y)} labelled queries cannot support a fitted scale; at least {_FEWEST} are "
-            "needed"
+            f"{n} labelled queries cannot support a fitted scale; at least {_FEWEST} are needed"
         )
     lam = recalibration(labels, y)
     judge = labels.utilities_at(lam)
@@ -679,18 +672,18 @@ def residual_bounds(
     if squares <= 1e-12 * max(1.0, float(judge @ judge)):  # a constant judge has no slope
         away, squares = np.zeros_like(away), np.inf
     share = away**2 / squares
-    alone = 1.0 / len(y) + share >= _ALONE
+    alone = 1 / n + share >= _ALONE
     slope = float(away @ y) / squares
-    sizes = np.abs((y - y.mean() - slope * away) / np.where(alone, 1.0, 1.0 - 1.0 / len(y) - share))
+    sizes = np.abs((y - y.mean() - slope * away) / np.where(alone, 1.0, 1.0 - 1 / n - share))
     scale_slope, kept = _scale(sizes, away, squares)
-    smallest = _SMALLEST_SCALE * float(sizes.mean())
-    leverage = 1.0 / len(y) + kept * share
+    smallest = _SMALLEST_SCALE * sizes.mean()
+    leverage = 1 / n + kept * share
     own = sizes - (sizes - (sizes.mean() + scale_slope * away)) / np.maximum(
         1.0 - leverage, 1.0 - _ALONE
     )
     own = np.maximum(own, smallest)  # the fit of every query without its own size
     scores = np.where(alone, np.inf, sizes / np.where(own > 0, own, 1.0))
-    quantile = float(np.partition(scores, rank - 1)[rank - 1])
+    quantile = np.partition(scores, rank - 1)[rank - 1]
 
     away = (
         target.utilities_at(lam) - judge.mean() if squares < np.inf else np.zeros(target.n_queries)
@@ -720,8 +713,7 @@ def _scale(sizes: FloatArray, away: FloatArray, squares: float) -> tuple[float, 
 PerQueryRule = Literal["residual", "recalibrated", "paper"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PerQueryIntervals:
+class PerQueryIntervals(NamedTuple):
     """Intervals for the utilities of single queries.
 
     Parameters

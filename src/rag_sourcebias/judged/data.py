@@ -159,10 +159,10 @@ class QueryIntervals:
     measure: str
     system: str
     query_ids: tuple[str, ...]
-    estimate: FloatArray = field(repr=False)
-    lower: FloatArray = field(repr=False)
-    upper: FloatArray = field(repr=False)
-    human: FloatArray = field(repr=False)
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    human: FloatArray
     highest: float
     rule: str
     confidence_level: float
@@ -172,7 +172,7 @@ class QueryIntervals:
 # How far a judge is above or below people, by group.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupBias:
     """Mean judge − human difference of one group.
 
@@ -186,7 +186,7 @@ class GroupBias:
     bias: Interval | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BiasDifference:
     """Bias of one group minus that of another (``"rest"``: all other items).
 
@@ -203,7 +203,7 @@ class BiasDifference:
 # What an audit of a judge found.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Agreement:
     """Chance-corrected agreement of human and judge on the same grades.
 
@@ -232,7 +232,7 @@ class Agreement:
         yield "Cohen's κ, quadratic weights", estimate(self.kappa, digits=2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgeBias:
     """Something that sways a judge, and by how much.
 
@@ -278,7 +278,7 @@ def _tested(difference: Interval, p_adjusted: float | None) -> str:
     return f"{ends}, {p_clause(p_adjusted, name='adjusted p')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgeAudit(Stored):
     """A judge held against human labels.
 
@@ -475,7 +475,7 @@ class JudgedResults(Stored):
 MOST_MISSING = 0.1  # of the items judged again: with more, drift cannot be ruled out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DriftCheck(Stored):
     """What became of a judge on items that it judged before.
 

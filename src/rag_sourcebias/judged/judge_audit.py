@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ def _on_fisher_scale(values: FloatArray, statistic: str, *, level: float) -> Int
     """Return the interval of a coefficient, which is followed by those without each cluster."""
     g = len(values) - 1
     z = np.arctanh(np.clip(values, -_ONE, _ONE))
-    error = math.sqrt((g - 1) * float(z[1:].var()))
+    error = math.sqrt((g - 1) * z[1:].var())
     width = t_quantile(0.5 + level / 2, g - 2) * error
     estimate = float(np.clip(values[0], -1.0, 1.0))
     lower, upper = np.tanh((z[0] - width, z[0] + width))
@@ -148,7 +148,7 @@ def _shared_grades(human: FloatArray, judge: FloatArray) -> FloatArray | None:
     if not 2 <= len(grades) <= _MOST_GRADES or not same_scale(human, judge):
         return None
     known = np.unique(judge)
-    step = float(np.diff(grades).min())
+    step = np.diff(grades).min()
     if len(known) <= _MOST_GRADES and np.all(np.mod(known - grades[0], step) == 0):
         return np.union1d(grades, known)  # a grade only the judge uses is still a grade
     return grades
@@ -170,7 +170,7 @@ def same_scale(human: FloatArray, judge: FloatArray) -> bool:
     low, high = float(values[0]), float(values[-1])
     reach = (high - low) / 2
     if 2 < len(values) <= _MOST_GRADES:
-        reach = float(np.diff(values).min())
+        reach = np.diff(values).min()
     if max(low - judge.min(), judge.max() - high) > reach + 1e-9:
         return False
     if high < 2 or is_constant(judge):
@@ -207,30 +207,28 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
 _RANGES = 2.5  # times another's largest value from which two judges hardly share a scale
 
 
-def judge_warnings(items: JudgedItems) -> tuple[str, ...]:
+def judge_warnings(items: JudgedItems) -> Iterator[str]:
     """Warn of judges that always say the same, or that answer on different scales."""
     judges = items.judges or {}
     constant = [name for name, judge in judges.items() if is_constant(judge)]
-    warnings = []
     if constant:
-        warnings.append(
+        yield (
             f"{len(constant)} of {len(judges)} judges gave the same value to every item and tell "
             f"nothing, first {constant[0]!r}; left out of the mean"
         )
     used = {name: judge for name, judge in judges.items() if name not in constant}
     reach = {name: float(np.nanmax(np.abs(judge))) for name, judge in used.items()}
     if reach and max(reach.values()) > _RANGES * min(reach.values()):
-        low, high = min(reach, key=reach.__getitem__), max(reach, key=reach.__getitem__)
+        low, *_, high = sorted(reach, key=reach.__getitem__)
         spans = [
             f"{name!r} {np.nanmin(used[name]):g} to {np.nanmax(used[name]):g}"
             for name in (low, high)
         ]
-        warnings.append(
+        yield (
             f"{len(used)} judges answer on different scales ({', '.join(spans)}); each is divided "
             "by its own spread before they are averaged, and the mean of the judges alone has no "
             "unit"
         )
-    return tuple(warnings)
 
 
 def _correlation(first: FloatArray, second: FloatArray) -> float:
@@ -241,7 +239,7 @@ def _correlation(first: FloatArray, second: FloatArray) -> float:
 # What a file may hold beside human and judge values.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BiasColumns:
     """What may sway a judge, of every item.
 
@@ -358,7 +356,7 @@ def slope_of(
     carried = total**2 / float(power @ power)  # clusters, were they alike
     degrees = max(min(g - 2.0, free, 2 * carried - 2), 1.0)
     # means were not left out
-    error = math.sqrt(float(moved @ moved) * g / (g - 1) * (len(x) - 1) / free)
+    error = math.sqrt((moved @ moved) * g / (g - 1) * (len(x) - 1) / free)
     if error < 1e-12:
         return None
     interval = t_around(
@@ -380,7 +378,7 @@ _FEW = 15
 
 
 def mean_error(
-    errors: FloatArray, clusters: IntArray, *, span: float, confidence_level: float = 0.95
+    errors: FloatArray, clusters: IntArray | None, *, span: float, confidence_level: float = 0.95
 ) -> Interval | None:
     """Mean of judge − human with a cluster-robust t interval.
 
@@ -398,16 +396,12 @@ def mean_error(
     Interval or None
         None with fewer than 2 clusters, or where all errors are one value other than 0.
     """
-    wrong = int(np.count_nonzero(errors))
+    wrong = np.count_nonzero(errors)
     try:
         if wrong < _FEW and 2 * wrong < len(errors) and span > 0:
             unit = clustered_difference(errors / span, clusters, confidence_level=confidence_level)
-            return replace(
-                unit,
-                estimate=unit.estimate * span,
-                lower=unit.lower * span,
-                upper=unit.upper * span,
-            )
+            ends = {name: getattr(unit, name) * span for name in ("estimate", "lower", "upper")}
+            return replace(unit, **ends)
         return clustered_mean(errors, clusters, confidence_level=confidence_level)
     except InsufficientDataError:
         return None
@@ -479,7 +473,7 @@ def _of_family(
 ) -> Iterator[JudgeBias]:
     if columns.judge_name is None or items.groups is None:
         return
-    names, group = np.unique(np.asarray(items.groups), return_inverse=True)
+    names, group = np.unique(items.groups, return_inverse=True)
     families = [family_of(str(name)) for name in names]
     own = family_of(columns.judge_name) or ""
     if own not in families or not {*families} - {own, None}:
@@ -544,24 +538,20 @@ def group_biases(
     *,
     span: float,
     confidence_level: float = 0.95,
-) -> tuple[GroupBias, ...]:
-    """Bias of every group, in the order of their names."""
+) -> Iterator[GroupBias]:
+    """Yield the bias of every group, in the order of their names."""
     codes = np.asarray(groups)
-    biases = []
     for name in np.unique(codes).tolist():
         rows = np.flatnonzero(codes == name)
         y, f = human[rows], judge[rows]
         bias = mean_error(f - y, clusters[rows], span=span, confidence_level=confidence_level)
-        biases.append(
-            GroupBias(
-                group=str(name),
-                n=len(rows),
-                human_mean=float(y.mean()),
-                judge_mean=float(f.mean()),
-                bias=bias,
-            )
+        yield GroupBias(
+            group=str(name),
+            n=len(rows),
+            human_mean=float(y.mean()),
+            judge_mean=float(f.mean()),
+            bias=bias,
         )
-    return tuple(biases)
 
 
 # Whether a judge favours one group more than another.
@@ -601,18 +591,12 @@ def bias_differences(
         if found is not None:
             compared.append((str(name), str(other), *found))
     adjusted = adjust_p_values([p for *_, p in compared])
-    differences = []
-    for (name, other, difference, p), p_adjusted in zip(compared, adjusted, strict=True):
-        if p_adjusted is not None:
-            differences.append(
-                BiasDifference(
-                    group=name,
-                    other=other,
-                    difference=difference,
-                    p_value=p,
-                    p_adjusted=float(p_adjusted),
-                )
-            )
+    differences = [
+        BiasDifference(
+            group=name, other=other, difference=gap, p_value=p, p_adjusted=cast("float", p_adjusted)
+        )
+        for (name, other, gap, p), p_adjusted in zip(compared, adjusted, strict=True)
+    ]
     return tuple(sorted(differences, key=lambda d: d.p_value))
 
 
@@ -630,7 +614,7 @@ def _compare(
             return None
         sides.append(found)
     (mean, sums, g), (other_mean, other_sums, other_g) = sides
-    variance = float(((sums - other_sums) ** 2).sum())
+    variance = ((sums - other_sums) ** 2).sum()
     if variance < 1e-24:
         return None
     v, other_v = float((sums**2).sum()), float((other_sums**2).sum())
@@ -809,7 +793,9 @@ def _audit(items: JudgedItems, clusters: IntArray, *, level: float) -> JudgeAudi
     if items.groups:
         differences = bias_differences(errors, items.groups, clusters, confidence_level=level)
         if shared:
-            groups = group_biases(y, f, items.groups, clusters, span=span, confidence_level=level)
+            groups = tuple(
+                group_biases(y, f, items.groups, clusters, span=span, confidence_level=level)
+            )
     useful_from = 1 / math.sqrt(len(y) - 2)
     notes = verdict_notes(y, f, pearson, differences, useful_from=useful_from, level=level)
     return JudgeAudit(
@@ -879,11 +865,12 @@ def check_drift(
     value_of = dict(zip(now.ids, now.judge.tolist(), strict=True))
     new = np.array([value_of.get(before.ids[i], np.nan) for i in rows])
     known = np.flatnonzero(~np.isnan(new))
-    if len(known) < _FEWEST_AGAIN:
+    n = len(known)
+    if n < _FEWEST_AGAIN:
         raise InsufficientDataError(
-            f"{len(known)} of {len(rows)} labelled and judged items have a new judge value; at "
+            f"{n} of {len(rows)} labelled and judged items have a new judge value; at "
             f"least {_FEWEST_AGAIN} are needed to tell drift",
-            n=len(known),
+            n=n,
             n_needed=_FEWEST_AGAIN,
         )
     human, judge = before.human[rows], before.judge[rows]
@@ -901,9 +888,9 @@ def check_drift(
     stable = not moved.excludes(0)
     if margin is not None:
         stable = -margin <= moved.lower and moved.upper <= margin
-    n_missing = len(new) - len(known)
+    n_missing = len(new) - n
     return DriftCheck(
-        n=len(known),
+        n=n,
         n_missing=n_missing,
         share_changed=float(np.mean(np.abs(change) > 1e-9)),
         shift=shift,
@@ -917,8 +904,7 @@ def check_drift(
 
 
 def _mean(values: FloatArray, span: float, level: float) -> Interval:
-    units = np.arange(len(values), dtype=np.int64)
-    found = mean_error(values, units, span=span, confidence_level=level)
+    found = mean_error(values, None, span=span, confidence_level=level)
     if found is not None:
         return found
     # where every anchor moved by as much there is no sampling error left in the mean change

@@ -147,7 +147,7 @@ _GUARD = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GradedPrompt:
     """A question whose answer is a grade.
 
@@ -305,7 +305,7 @@ Reply = Completion | LabelScores | CompletionError | None
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What became of one item.
 
@@ -341,7 +341,7 @@ def from_scores(answer: Reply, labels: Sequence[str], temperature: float) -> Ver
         raise DataError(f"{len(logprobs)} log-probabilities for {len(labels)} labels")
     if np.isnan(logprobs).any() or np.isposinf(logprobs).any():
         return Verdict(status="nan", reason=f"label log-probabilities {logprobs.tolist()}")
-    top = float(logprobs.max())
+    top = logprobs.max()
     if math.isinf(top):
         return Verdict(
             status="garbage",

@@ -15,7 +15,6 @@ from rag_sourcebias.judged.data import (
     JudgedMean,
     JudgedRanks,
     JudgedResults,
-    LabelledClusters,
     QueryIntervals,
 )
 from rag_sourcebias.report import document as d
@@ -91,7 +90,7 @@ def first(report: JudgedResults) -> First:
         answer=answer,
         verdict=_plain_judge(report),
         standing="other" if contradicted or useless else "baseline",
-        doubts=_plain_doubts(report),
+        doubts=tuple(_plain_doubts(report)),
         caption=caption,
         rows=_mean_rows(report),
         next=next_step(_next(report), _command(report)) if report.inputs else None,
@@ -168,8 +167,9 @@ def _plain_best(report: JudgedResults) -> str:
     clear = [c for c in compared if c.interval.excludes(0)]
     if not clear:
         return f"None of {len(compared)} comparisons of systems is clear."
-    best = higher(clear[0])
-    worse = clear[0].second if best == clear[0].first else clear[0].first
+    best, worse = clear[0].first, clear[0].second
+    if clear[0].interval.estimate < 0:
+        best, worse = worse, best
     answer = f"{best} scores higher than {worse}"
     if len(compared) > 1:
         answer += f"; {len(clear)} of {len(compared)} comparisons of systems are clear"
@@ -197,28 +197,22 @@ def _plain_judge(report: JudgedResults) -> str:
     if contradicted:
         many = "all" if len(contradicted) == n else f"{len(contradicted)} of"
         return f"Alone, the judge would have been wrong about {many} {n} means."
-    if any(role(report, mean) == "useless" for mean in report.means):
-        return (
-            f"The labels contradict the judge about none of {n} means, but it is of no use for "
-            "some."
-        )
-    return f"The labels contradict the judge about none of {n} means."
+    useless = any(role(report, mean) == "useless" for mean in report.means)
+    but = ", but it is of no use for some" if useless else ""
+    return f"The labels contradict the judge about none of {n} means{but}."
 
 
-def _plain_doubts(report: JudgedResults) -> tuple[str, ...]:
+def _plain_doubts(report: JudgedResults) -> Iterator[str]:
     """Say where the judge does not help."""
-    doubts = []
     if useless := [m for m in report.means if role(report, m) == "useless"]:
-        who = _who(report, useless, "for")
-        doubts.append(f"This judge is useless{who}: use labels alone.")
+        yield f"This judge is useless{_who(report, useless, 'for')}: use labels alone."
     if unused := [m for m in report.means if role(report, m) == "unused"]:
-        doubts.append(f"The judge was not used{_who(report, unused, 'for')}.")
+        yield f"The judge was not used{_who(report, unused, 'for')}."
     if tailed := [m for m in report.means if _has(m, InferCode.LONG_TAIL)]:
-        doubts.append(
+        yield (
             f"A few labels{_who(report, tailed, 'of')} lie far from the rest: without known bounds "
             "the interval may hold the truth less often than it says."
         )
-    return tuple(doubts)
 
 
 def _who(report: JudgedResults, means: list[JudgedMean], link: str) -> str:
@@ -280,7 +274,8 @@ def sentence(report: JudgedResults, mean: JudgedMean) -> str:
     facts.append(judge)
     if i.correlation is not None:
         facts.append(f"r = {number(i.correlation, digits=2)}")
-    return f"{with_interval(report, mean)} ({', '.join(facts)}). {worth_of(report, mean)}."
+    shown = estimate(i, digits=digits_of(report, mean.measure))
+    return f"{shown} ({', '.join(facts)}). {worth_of(report, mean)}."
 
 
 def role(report: JudgedResults, mean: JudgedMean) -> Role:
@@ -413,12 +408,12 @@ def value_of(report: JudgedResults, mean: JudgedMean, value: float) -> str:
     return number(value, digits=digits_of(report, mean.measure))
 
 
-def with_interval(report: JudgedResults, mean: JudgedMean) -> str:
-    """Return the mean with its interval, such as ``0.829 [0.795, 0.862]``."""
-    return estimate(mean.interval, digits=digits_of(report, mean.measure))
-
-
 _MEANS = "Means with the judge, from labels alone, and of the judge alone"
+_DRAWN = {
+    "clusters": "each labelled whole",
+    "items": "single items labelled",
+    "both": "labelled in two steps: clusters, then items",
+}
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 
 
@@ -430,8 +425,9 @@ def document(report: JudgedResults) -> d.Document:
     ]
     if report.n_judge_missing:
         facts.append(f"{count(report.n_judge_missing)} without an answer of the judge")
-    if report.clusters:
-        facts.append(_in_clusters(report.clusters))
+    if found := report.clusters:
+        whole = f"{count(found.n)} clusters, {_DRAWN[found.drawn]}"
+        facts.append(f"labels in {count(found.n_labeled)} of {whole}")
     return d.Document(
         kind="Judged evaluation",
         name=report.name,
@@ -455,19 +451,15 @@ def _sections(report: JudgedResults) -> Iterator[d.Section]:
     if report.per_query:
         yield _queries(report)
     if report.audits:
-        yield _judge(report)
+        blocks = _several(report) if report.judges else []
+        for name, audit in report.audits.items():
+            blocks += _audit(name, audit)
+        yield d.Section(
+            id="judge", nav="The judge", title="The judge against people", blocks=tuple(blocks)
+        )
     yield legacy.reading(how_to_read(report))
     yield _doubts(report)
     yield _data(report)
-
-
-def _in_clusters(found: LabelledClusters) -> str:
-    how = {
-        "clusters": "each labelled whole",
-        "items": "single items labelled",
-        "both": "labelled in two steps: clusters, then items",
-    }
-    return f"labels in {count(found.n_labeled)} of {count(found.n)} clusters, {how[found.drawn]}"
 
 
 def _warnings(report: JudgedResults) -> tuple[str, ...]:
@@ -490,10 +482,11 @@ def _ranking(report: JudgedResults) -> d.Section:
             number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper)
         )
         by = f" ({ranks.measure})" if len(report.ranks) > 1 else ""
-        sentences.append(
+        text = (
             "The judge alone orders the systems like their corrected means by Kendall's τ = "
             f"{tau} [{low}, {high}]{by}."
         )
+        sentences.append(d.Say(text=text))
     return d.Section(
         id="ranking",
         brief=True,
@@ -502,7 +495,7 @@ def _ranking(report: JudgedResults) -> d.Section:
         "rest on all pairs of systems on the same items and hold all at once. Systems whose places "
         "overlap may be tied. The score that they are ranked by is drawn towards what the judge "
         "predicts, as far as chance explains the difference.",
-        blocks=tuple(d.Say(text=text) for text in sentences),
+        blocks=tuple(sentences),
     )
 
 
@@ -661,15 +654,6 @@ def _query(report: JudgedResults, query: QueryIntervals) -> str:
 # The judge
 
 
-def _judge(report: JudgedResults) -> d.Section:
-    blocks = _several(report) if report.judges else []
-    for name, audit in report.audits.items():
-        blocks += _audit(name, audit)
-    return d.Section(
-        id="judge", nav="The judge", title="The judge against people", blocks=tuple(blocks)
-    )
-
-
 def _several(report: JudgedResults) -> list[d.Block]:
     text = (
         f"{len(report.judges)} judges are combined: the mean of their standardised values and, "
@@ -729,8 +713,7 @@ def _doubts(report: JudgedResults) -> d.Section:
     for name, audit in report.audits.items():
         notes = audit.notes[1:] if audit.useless else audit.notes  # the first is a warning then
         noted += [(f"audit of {name}", note) for note in notes if note not in report.warnings]
-    warned = bool(_warnings(report))
-    return legacy.caveats(assumed, noted, warned=warned)
+    return legacy.caveats(assumed, noted, warned=bool(_warnings(report)))
 
 
 def _data(report: JudgedResults) -> d.Section:

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,7 @@ from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
-    as_generator,
     check_level,
-    require_one_of,
 )
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
@@ -46,7 +44,7 @@ from rag_sourcebias.judged.crc import RankedLabels
 # A sample of documents to label.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DocumentSample(Stored):
     """Documents to label, drawn with known chances.
 
@@ -160,7 +158,7 @@ def design_document_sample(
             n=n_labels,
             n_needed=len(known) + 1,
         )
-    available = int(np.count_nonzero(size))
+    available = np.count_nonzero(size)
     if n_labels > available:
         raise DataError(
             f"{n_labels} labels asked for, but only {available} documents of {len(size)} have a "
@@ -168,7 +166,7 @@ def design_document_sample(
         )
     size[known] = np.inf
     inclusion = inclusion_probabilities(size, n_labels)
-    seed = int(as_generator(rng).integers(2**53)) if not isinstance(rng, int) else rng
+    seed = rng if isinstance(rng, int) else int(rng.integers(2**53))
     return DocumentSample(
         rows=draw(labels, inclusion, np.random.default_rng(seed)),
         inclusion=inclusion,
@@ -197,7 +195,7 @@ def residual_spread(labels: RankedLabels) -> FloatArray:
     sd = np.sqrt(np.maximum(labels.probs @ labels.gains**2 - mean**2, 0.0))
     above = mean - float(labels.gains.min())
     used = labels.weights > 0
-    smallest = 1e-9 * float(np.ptp(labels.gains))
+    smallest = 1e-9 * np.ptp(labels.gains)
     found = np.ones(len(sd))
     if used.any() and (doubt := float(sd[used].mean())) > smallest:
         found = (2 * doubt + sd) / (3 * doubt)
@@ -226,21 +224,22 @@ def check_amount(labels: RankedLabels, sample: DocumentSample, y: FloatArray, ta
     """Raise unless there are enough labels."""
     require_queries(labels, target)
     available = int(np.count_nonzero(sample.inclusion))
-    if len(y) == available:
+    n = len(y)
+    if n == available:
         return
     needed = labels_needed(int((sample.inclusion == 1).sum()), available)
-    if len(y) < needed:
+    if n < needed:
         raise InsufficientDataError(
-            f"{len(y)} labelled documents are too few for an interval that holds its level; "
+            f"{n} labelled documents are too few for an interval that holds its level; "
             f"{needed} are needed, {DOCUMENT_LABELS_NEEDED} of them drawn by chance",
-            n=len(y),
+            n=n,
             n_needed=needed,
         )
     if np.ptp(y) == 0.0:
         raise InsufficientDataError(
-            f"all {len(y)} labelled documents have the same gain {y[0]:g}: their spread, and so "
+            f"all {n} labelled documents have the same gain {y[0]:g}: their spread, and so "
             "an interval, cannot be estimated; label more documents",
-            n=len(y),
+            n=n,
         )
 
 
@@ -314,7 +313,6 @@ def document_interval(
         more); if all labels are alike; or for the population below 2 queries.
     """
     check_level(confidence_level)
-    require_one_of("target", target, ("population", "pool"))
     size, known = len(labels.weights), len(sample.inclusion)
     if known != size or sample.fingerprint != pool_fingerprint(labels):
         raise DataError(
@@ -358,15 +356,17 @@ def document_interval(
 def judge_features(labels: RankedLabels) -> FloatArray:
     """Columns 1, judge gain, mean judge gain of the query's weighted documents; shape (m, 3)."""
     gain = labels.document_gains()
-    used = (labels.weights > 0).astype(np.float64)
-    count = np.bincount(labels.query, weights=used, minlength=labels.n_queries)
-    total = np.bincount(labels.query, weights=used * gain, minlength=labels.n_queries)
+    used = labels.weights > 0
+    count, total = (
+        np.bincount(labels.query, weights=values, minlength=labels.n_queries)
+        for values in (used, used * gain)
+    )
     mean = (total / np.maximum(count, 1))[labels.query]
     # centred and scaled, so that a constant judge gives columns of exact zeros
     columns = [np.ones(len(gain))]
     for values in (gain, mean):
-        centred = values - (values[0] if len(values) else 0.0)
-        centred = centred - centred.mean()
+        centred = values - values[0]
+        centred -= centred.mean()
         scale = float(np.abs(centred).max(initial=0.0))
         columns.append(centred / scale if scale > 1e-12 else np.zeros(len(gain)))
     return np.column_stack(columns)
@@ -393,7 +393,7 @@ def _regress(
     inverse = np.linalg.pinv((inside * loss[:, None]).T @ inside, rcond=1e-10, hermitian=True)
     fitted = x @ (inverse @ (inside.T @ (loss * y)))
     residual = y - fitted[rows]
-    residual[np.abs(residual) <= 1e-9 * float(np.abs(labels.gains).max())] = 0.0
+    residual[np.abs(residual) <= 1e-9 * np.abs(labels.gains).max()] = 0.0
     leverage = loss * np.einsum("ij,jk,ik->i", inside, inverse, inside)
     expanded = weight / chance
     gap = labels.weights @ x - expanded @ inside
@@ -434,8 +434,7 @@ FEWEST_PILOT = 10
 _FEWEST_PAIRS = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outlook:
+class Outlook(NamedTuple):
     """Spread to expect, and the half-widths that follow.
 
     Parameters
@@ -534,13 +533,13 @@ def _guess(
 ) -> tuple[FloatArray, float, float]:
     gain = labels.document_gains()
     center, sd = float(gain[used].mean()), float(gain[used].std())
-    if sd <= 1e-9 * float(np.ptp(labels.gains)):
+    missed = math.sqrt(1 - GUESSED_CORRELATION**2)
+    if sd <= 1e-9 * np.ptp(labels.gains):
         # a constant judge: a quarter of the scale is the spread of gains that fill half of it
-        sd = float(np.ptp(labels.gains)) / 4 / math.sqrt(1 - GUESSED_CORRELATION**2)
-    missed = sd * math.sqrt(1 - GUESSED_CORRELATION**2)
+        sd = float(np.ptp(labels.gains)) / 4 / missed
     return (
         center + GUESSED_CORRELATION * (gain - center),
-        missed / math.sqrt(float(np.mean(spread[used] ** 2))),
+        sd * missed / math.sqrt(np.mean(spread[used] ** 2)),
         SHARED_IN_QUERY,
     )
 
@@ -578,8 +577,7 @@ def _from_pilot(
 ASSURANCE = 0.8  # share of draws in which the promised half-width is to be reached
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelPlan:
+class LabelPlan(NamedTuple):
     """How many labels a half-width needs, with a judge and without.
 
     Parameters
@@ -624,7 +622,7 @@ def saving(share: float) -> str:
 # Half-widths against the number of labels, for items.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Curve:
     """Half-width against the number of labels, through the pilot's own interval.
 
@@ -669,9 +667,7 @@ class Curve:
     def half(self, n: int) -> float:
         """Return the half-width from n labels that about 80 % of draws like the pilot's reach."""
         quantile = t_quantile(self.probability, max(n - self.rank, 1))
-        rest = 1.0
-        if self.target == "pool":
-            rest = max(1 - n / self.pool, 0.0)
+        rest = max(1 - n / self.pool, 0.0) if self.target == "pool" else 1.0
         each = self.variance * self.growth(n)
         widened = math.sqrt(1 + self.scale * self.n_pilot / n)
         if self.bounds is None:
@@ -703,25 +699,19 @@ class Curve:
         degrees = self.n_pilot - self.rank
         new = max(n - self.n_pilot, 0) / n
         quantile = t_quantile(ASSURANCE, degrees)
-        odd = 0.0
-        if self.span is not None:
-            odd = self.variance / self.span**2
+        odd = self.variance / self.span**2 if self.span else 0.0
         if new == 0 or not 0 < odd < 0.25:
             spread = self.error**2 * new / degrees
             grown = quantile * math.sqrt(spread)
-            if self.bounds is None:
-                grown += (
-                    spread / 2
-                )  # the mean of a log-normal variance, where no bound holds it down
+            if self.bounds is None:  # the mean of a log-normal variance, that no bound holds down
+                grown += spread / 2
             return math.exp(grown)
         # What is missed of two-valued labels spreads like a label as rare, whose share has a score
         # interval; the kurtosis of a few says less. Half a case less among the labels to come, or
         # two thirds after a pilot with one: pilots without any are refused, and those that are left
         # show too many.
         size = self.n_pilot / new
-        less = 1 / 2
-        if self.rarest == 1:
-            less = 2 / 3
+        less = 2 / 3 if self.rarest == 1 else 1 / 2
         share = max(0.5 - math.sqrt(0.25 - odd) - less / size, 0.0)
         _, upper = wilson_ends(share, size, quantile)
         upper = min(upper, 0.5)
@@ -739,9 +729,7 @@ def _curve(
 ) -> Curve:
     n, residual_df = len(human), len(human) - 1
     useful = method == "regression" and not is_constant(judge)
-    others = judge[:0]
-    if pool > n:
-        others = np.resize(judge, min(pool - n, _POOL))
+    others = np.resize(judge, min(pool - n, _POOL))
     residual, explained = human - human.mean(), 0.0
     if useful:
         centred = judge - judge.mean()
@@ -875,7 +863,6 @@ def plan_item_labels(
         the half-width (with the number of items needed).
     """
     check_level(confidence_level)
-    require_one_of("target", target, ("population", "pool"))
     human, judge = _pilot_values(y, yhat)
     wanted = positive(half_width)
     n, pool = len(human), len(human) + int(n_unlabeled)
@@ -892,9 +879,7 @@ def plan_item_labels(
             n=pool,
             n_needed=without,
         )
-    r = 0.0
-    if with_judge.rank > 1:
-        r = judge_correlation(human, judge)
+    r = judge_correlation(human, judge) if with_judge.rank > 1 else 0.0
     assumption = (
         f"the pilot of {n} items and the labels to come are random draws from the same items, "
         "which are independent"
@@ -982,7 +967,6 @@ def plan_labels(
         or ``n_labels`` is too small.
     """
     check_level(confidence_level)
-    require_one_of("target", target, ("population", "pool"))
     if (half_width is None) == (n_labels is None):
         raise DataError("give either half_width or n_labels")
     require_queries(labels, target)

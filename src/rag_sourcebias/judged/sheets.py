@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ from rag_sourcebias.intake.tables import (
 _LABEL = "label"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FilledSheet:
+class FilledSheet(NamedTuple):
     """Labels that came back, in the order in which the rows were handed over.
 
     Parameters
@@ -212,9 +210,10 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
         unit = group_codes(items.clusters)
     group = _group_of_units(items, unit)
     sizes = np.bincount(group)
+    fewest = MIN_LABELED * len(sizes)
     n_units = len(group) * n // len(items)
-    if n_units < MIN_LABELED * len(sizes) or sizes.min() < MIN_LABELED:
-        needed = -(-MIN_LABELED * len(sizes) * len(items) // len(group))
+    if n_units < fewest or sizes.min() < MIN_LABELED:
+        needed = -(-fewest * len(items) // len(group))
         what = "items" if items.clusters is None else "clusters"
         of = f" of each of {len(sizes)} groups" if len(sizes) > 1 else ""
         raise InsufficientDataError(

@@ -13,7 +13,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.infer.sheets import record_text
 
-Row = Mapping[str, Any]
 _ENDINGS = (".tsv", ".csv", ".jsonl")
 
 
@@ -81,14 +80,14 @@ def _known(value: Any) -> Any:  # noqa: ANN401 - any cell
     return None if isinstance(value, float) and isnan(value) else value
 
 
-def _write(path: PathLike, rows: Iterator[Row]) -> None:
+def _write(path: PathLike, rows: Iterator[Mapping[str, Any]]) -> None:
     ending = table_ending(path).removesuffix(".gz")
     write_atomic(
         path, jsonl_text(map(dict, rows)) if ending == ".jsonl" else _lines(path, rows, ending)
     )
 
 
-def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:
+def _lines(path: PathLike, rows: Iterator[Mapping[str, Any]], ending: str) -> Iterator[str]:
     for i, row in enumerate(rows):
         cells = ["" if v is None else f"{v:.10g}" if isinstance(v, float) else str(v)
                  for v in row.values()]  # fmt: skip

@@ -207,7 +207,7 @@ def sole_corpus_tests(
             mean_baseline=float(baseline.mean()),
             mean_other=float(other.mean()),
             difference=_difference(difference, config.confidence_level),
-            p_different=difference_test(difference, np.arange(len(difference))),
+            p_different=difference_test(difference),
             margin=config.margin,
             level=config.level,
             p_equivalent=None if test is None else test.p_value,
@@ -231,7 +231,7 @@ def _equivalence(
 
 def _difference(values: FloatArray, level: float) -> Interval | None:
     try:
-        return clustered_difference(values, np.arange(len(values)), confidence_level=level)
+        return clustered_difference(values, confidence_level=level)
     except InsufficientDataError:
         return None
 

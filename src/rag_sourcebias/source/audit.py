@@ -2045,7 +2045,6 @@ def alone_checks(
         for measure in base.measures:
             of_base, of_other = base.of(measure, "all"), scores.of(measure, "all")
             gaps = of_base - of_other
-            queries = np.arange(len(gaps))
             checks.append(
                 SoleCorpusCheck(
                     measure=measure,
@@ -2056,10 +2055,9 @@ def alone_checks(
                     difference=if_enough(
                         clustered_difference,
                         gaps,
-                        queries,
                         confidence_level=config.confidence_level,
                     ),
-                    p_value=difference_test(gaps, queries),
+                    p_value=difference_test(gaps),
                 )
             )
     return tuple(checks)

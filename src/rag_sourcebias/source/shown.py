@@ -369,7 +369,6 @@ def _shares(run: Run, tags: TagTable, cutoff: int, level: float) -> Iterator[Sho
             difference = if_enough(
                 clustered_mean,
                 shares - held,
-                np.arange(len(shares)),
                 confidence_level=1 - (1 - level) / at_once,
                 bounds=(-held, 1 - held),
             )

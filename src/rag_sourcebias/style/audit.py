@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from itertools import compress
-from typing import Any, Literal
+from itertools import compress, product
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from rag_sourcebias.infer.means import (
     difference_test,
     dirichlet_sums,
     normal_quantile,
+    of_queries,
     published_delta,
     t_quantile,
 )
@@ -82,16 +83,13 @@ from rag_sourcebias.style.page import StyleReport
 
 # The queries of a style audit that have every version, and what to warn about.
 
-Missing = Literal["balanced", "refuse"]
-
-
 _FEW = 100
 _VERY_FEW = 20
 _SHOWN = 5
 _LENGTH_DIFFERS = 0.1
 
 
-def with_every_version(texts: StyledTexts, missing: Missing) -> BoolArray:
+def with_every_version(texts: StyledTexts, missing: str) -> BoolArray:
     """Tell which queries have a text in every style; shape (n,). A blank text is none.
 
     Raises
@@ -118,10 +116,10 @@ def _complete(
     query_ids: Sequence[str],
     versions: Sequence[str],
     what: str,
-    missing: Missing,
+    missing: str,
 ) -> BoolArray:
     """Tell which rows of (queries, versions) are complete; shape (n,)."""
-    keep = np.asarray(has.all(axis=1), dtype=np.bool_)
+    keep = np.asarray(has.all(axis=1))
     if missing == "refuse" and not keep.all():
         query, version = np.argwhere(~has)[0]
         raise DataError(
@@ -180,8 +178,8 @@ def _original(
 
 def style_warnings(
     texts: StyledTexts, dropped: Sequence[str], config: StyleConfig
-) -> tuple[str, ...]:
-    """List what a reader must know about the data before trusting a number.
+) -> Iterator[str]:
+    """Say what a reader must know about the data before trusting a number.
 
     Parameters
     ----------
@@ -190,62 +188,54 @@ def style_warnings(
     dropped : sequence of str
         Queries that were left out.
     """
-    found = []
+    n = len(texts)
     if dropped:
         shown = ", ".join(dropped[:_SHOWN])
         if len(dropped) > _SHOWN:
             shown += ", …"
-        found.append(
-            f"{len(dropped)} of {len(texts) + len(dropped)} queries lack a version and are left "
+        yield (
+            f"{len(dropped)} of {n + len(dropped)} queries lack a version and are left "
             f"out ({shown}), so that all styles are compared on the same queries"
         )
-    if len(texts) < _VERY_FEW:
-        found.append(
-            f"{len(texts)} queries are too few to rank styles: intervals are rough, and only "
+    if n < _VERY_FEW:
+        yield (
+            f"{n} queries are too few to rank styles: intervals are rough, and only "
             f"very large differences can be told from chance; use {_FEW} or more"
         )
-    elif len(texts) < _FEW:
-        found.append(f"{len(texts)} queries are few: read the intervals, not the averages alone")
+    elif n < _FEW:
+        yield f"{n} queries are few: read the intervals, not the averages alone"
     shared = sum(count for count in Counter(texts.doc_ids).values() if count > 1)
     if shared:
-        found.append(
+        yield (
             f"{shared} queries share their document with another query; intervals treat queries "
             "as independent, so they are too narrow"
         )
-    found += _lengths(texts, config)
+    yield from _lengths(texts, config)
     for side, versions in (("document", texts.documents), ("query", texts.queries)):
-        found += _same_text(texts, side, columns_of(versions))
-    return tuple(found)
+        rows = zip(*columns_of(versions).values(), strict=True)
+        same = [i for i, row in enumerate(rows) if len({*row}) < len(row)]
+        if same:
+            yield (
+                f"{len(same)} of {n} queries have the same {side} text in two or more "
+                f"styles (first {texts.query_ids[same[0]]!r}); they rank alike"
+            )
 
 
-def _lengths(texts: StyledTexts, config: StyleConfig) -> list[str]:
-    means = {s: float(word_counts(c).mean()) for s, c in columns_of(texts.documents).items()}
+def _lengths(texts: StyledTexts, config: StyleConfig) -> Iterator[str]:
+    means = {s: word_counts(c).mean() for s, c in columns_of(texts.documents).items()}
     base = means.pop(config.original)
     if not base:
-        return []
+        return
     ratio = {style: mean / base for style, mean in means.items()}
     differing = [style for style in ratio if abs(ratio[style] - 1) > _LENGTH_DIFFERS]
-    if not differing:
-        return []
-    most = max(differing, key=lambda style: abs(ratio[style] - 1))
-    return [
-        f"{len(differing)} of {len(ratio)} document styles differ by more than "
-        f"{_LENGTH_DIFFERS:.0%} in length from {config.original!r} ({most!r} has "
-        f"{ratio[most]:.2f} times its words): length alone can move ranks, compare the ranks at "
-        "equal length"
-    ]
-
-
-def _same_text(texts: StyledTexts, side: str, columns: Mapping[str, list[str]]) -> list[str]:
-    rows = [
-        i for i, row in enumerate(zip(*columns.values(), strict=True)) if len({*row}) < len(row)
-    ]
-    if not rows:
-        return []
-    return [
-        f"{len(rows)} of {len(texts)} queries have the same {side} text in two or more styles "
-        f"(first {texts.query_ids[rows[0]]!r}); they rank alike"
-    ]
+    if differing:
+        most = max(differing, key=lambda style: abs(ratio[style] - 1))
+        yield (
+            f"{len(differing)} of {len(ratio)} document styles differ by more than "
+            f"{_LENGTH_DIFFERS:.0%} in length from {config.original!r} ({most!r} has "
+            f"{ratio[most]:.2f} times its words): length alone can move ranks, compare the ranks "
+            "at equal length"
+        )
 
 
 # Intervals for everything a style matrix shows.
@@ -255,8 +245,7 @@ _MIN_QUERIES = 2
 _MIN_UNFAIR = 10  # simulated from here on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StyleMatrixIntervals:
+class StyleMatrixIntervals(NamedTuple):
     """Intervals from one resampling of the queries.
 
     Parameters
@@ -327,42 +316,35 @@ def style_matrix_intervals(
     # One resampling for everything: a query is drawn with its ranks and its lengths.
     columns = np.concatenate((columns, *terms), axis=1)
     drawn, share = dirichlet_sums(columns, resamples=resamples, rng=rng)
-    sums, means = drawn[:, : q * d], drawn[:, q * d :] / (1 - share[:, None])
+    sums = drawn[:, : q * d]
     found = None  # also where length and style cannot be told apart
     if lengths is not None:
         found = if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
     adjusted: tuple[Interval | None, ...] = ()
     if found is not None:
-        resampled = [adjusted_from_means(part) for part in np.split(means, q, axis=1)]
-        seen = np.concatenate([row.adjusted for row in found])
+        means = np.split(drawn[:, q * d :] / (1 - share[:, None]), q, axis=1)
         adjusted = bootstrap_intervals(
-            seen, np.concatenate(resampled, axis=1), n=n, confidence_level=confidence_level
-        )
-
-    def interval(estimate: float, lower: float, upper: float, method: InferCode) -> Interval:
-        return Interval(
-            estimate=estimate,
-            lower=min(lower, estimate),
-            upper=max(upper, estimate),
+            np.concatenate([row.adjusted for row in found]),
+            np.concatenate([adjusted_from_means(part) for part in means], axis=1),
+            n=n,
             confidence_level=confidence_level,
-            method=method(),
-            n_labeled=n,
-            assumptions=(InferCode.QUERIES_SAMPLED(),),
         )
 
     tail = (1 - confidence_level) / 2
     lowest = np.quantile(sums + share[:, None], tail, axis=0).clip(1)
     highest = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
-    ends = zip(matrix.average.ravel(), lowest, highest, strict=True)
-    cells = [interval(float(m), float(low), float(up), InferCode.GAFFKE) for m, low, up in ends]
+    ends = np.stack((matrix.average.ravel(), lowest, highest), axis=1).tolist()
+    cells = [
+        of_queries(*found, level=confidence_level, method=InferCode.GAFFKE, n=n) for found in ends
+    ]
     rows: list[Interval | None] = [None] * (q + 1)
     if n >= _MIN_UNFAIR:
         shaped = sums.reshape(-1, q, d)
         parts = [slice(a, a + 1) for a in range(q)]
         if q > 1:
             parts.append(slice(None))
-        ends_of = partial(_unfairness_ends, share=share, n=n, ddof=ddof, tail=tail)
-        rows = [interval(*ends_of(matrix.average[at], shaped[:, at])) for at in parts]
+        inverted = partial(_unfairness, share=share, n=n, ddof=ddof, level=confidence_level)
+        rows = [inverted(matrix.average[at], shaped[:, at]) for at in parts]
     return StyleMatrixIntervals(
         average_ranks=_by_row(cells, d),
         unfairness=tuple(rows[:q]),
@@ -372,24 +354,26 @@ def style_matrix_intervals(
     )
 
 
-def _unfairness_ends(
-    average: FloatArray, sums: FloatArray, share: FloatArray, *, n: int, ddof: int, tail: float
-) -> tuple[float, float, float, InferCode]:
-    """Return the mean unfairness of average ranks of shape (r, d), its ends, and their method.
+def _unfairness(
+    average: FloatArray, sums: FloatArray, share: FloatArray, *, n: int, ddof: int, level: float
+) -> Interval:
+    """Return the interval of the mean unfairness of average ranks of shape (r, d).
 
     From sums of shape (resamples, r, d) over n queries.
     """
-    d = average.shape[1]
+    d, tail = average.shape[1], (1 - level) / 2
+    head = 1 - tail
+    of = partial(of_queries, level=level, n=n)
     seen = float(unfairness_score(average, ddof=ddof).mean())
     root, most = math.sqrt(seen), max_unfairness(d, ddof=ddof)
     if average.size == 2:
         # Half the squared difference (ddof 0), so that its interval is that of the difference.
         difference = sums[:, 0, 0] - sums[:, 0, 1]
         low = float(np.quantile(difference - share, tail))
-        high = float(np.quantile(difference + share, 1 - tail))
+        high = float(np.quantile(difference + share, head))
         nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
         farthest = max(abs(low), abs(high))
-        return seen, nearest**2 * most, farthest**2 * most, InferCode.GAFFKE
+        return of(seen, nearest**2 * most, farthest**2 * most, method=InferCode.GAFFKE)
     deviations = average - average.mean(axis=1, keepdims=True)
     centred = sums - sums.mean(axis=2, keepdims=True)
     outward = rank_versions(-deviations) - (d + 1) / 2
@@ -398,7 +382,7 @@ def _unfairness_ends(
         direction = np.broadcast_to(np.arange(d) - (d - 1) / 2, average.shape)
         unit = most
     scale = math.sqrt((n + 1) * (n + 2) / (n * (n - 1)))
-    scale *= t_quantile(1 - tail, n - 1) / normal_quantile(1 - tail)
+    scale *= t_quantile(head, n - 1) / normal_quantile(head)
 
     def end(errors: FloatArray, probability: float) -> float:
         middle = errors.mean(axis=0)
@@ -412,9 +396,10 @@ def _unfairness_ends(
         return crossing(at, root)
 
     errors = deviations - centred
-    lower = end(errors, 1 - tail) if seen > 0 else 0.0
+    lower = end(errors, head) if seen > 0 else 0.0
     upper = end(errors - share[:, None, None] * outward, tail)
-    return seen, lower**2 * unit, min(upper**2 * unit, most), InferCode.INVERTED_TEST
+    upper = min(upper**2 * unit, most)
+    return of(seen, lower**2 * unit, upper, method=InferCode.INVERTED_TEST)
 
 
 def _by_row(cells: Sequence[Interval | None], d: int) -> tuple[tuple[Interval | None, ...], ...]:
@@ -544,7 +529,7 @@ def evidence_of(
             first=side(at, *sides[0]),
             second=side(at, *sides[1]),
         )
-        for at in telling(np.asarray(apart, dtype=np.float64), texts.query_ids).tolist()
+        for at in telling(apart, texts.query_ids).tolist()
     )
 
 
@@ -569,7 +554,6 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
             gain=if_enough(
                 clustered_mean,
                 column,
-                np.arange(len(column)),
                 confidence_level=config.confidence_level,
             ),
         )
@@ -577,24 +561,20 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
     )
 
 
-def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> list[str]:
+def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> Iterator[str]:
     tied = np.diff(np.sort(averaged, axis=2), axis=2) == 0
-    notes = []
-    some = int(np.count_nonzero(tied.any(axis=2)))
+    some = np.count_nonzero(tied.any(axis=2))
     if some:
-        whole = int(np.count_nonzero(tied.all(axis=2)))
+        whole = np.count_nonzero(tied.all(axis=2))
         rest = f", {whole} of them tie every version" if whole else ""
-        notes.append(
-            f"{some} of {tied[..., 0].size} rankings (queries × query styles) hold ties{rest}"
-        )
+        yield f"{some} of {tied[..., 0].size} rankings (queries × query styles) hold ties{rest}"
     if intervals is None:
-        notes.append("there are no intervals: they need at least 2 queries")
+        yield "there are no intervals: they need at least 2 queries"
     elif not intervals.adjusted_ranks:
-        notes.append(
+        yield (
             "no ranks at equal length: every style keeps its length relative to the others, so "
             "length and style cannot be told apart"
         )
-    return notes
 
 
 # The verb: measure writing-style bias from similarities.
@@ -719,7 +699,11 @@ def _checked(name: str, array: npt.NDArray[np.floating[Any]], texts: StyledTexts
 
 
 def _scored(
-    name: str, values: FloatArray, texts: StyledTexts, keep: BoolArray, missing: Missing
+    name: str,
+    values: FloatArray,
+    texts: StyledTexts,
+    keep: BoolArray,
+    missing: str,
 ) -> BoolArray:
     """Which of the queries kept so far have a similarity for every version; shape (n,)."""
     rows = np.flatnonzero(keep)
@@ -744,8 +728,7 @@ def _scored(
 # The documents of a style audit as corpora to index.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StyleCorpora:
+class StyleCorpora(NamedTuple):
     """What is indexed and asked.
 
     Parameters
@@ -765,15 +748,15 @@ class StyleCorpora:
     n_distractors : int
     """
 
-    queries: Mapping[str, tuple[Query, ...]] = field(repr=False)
-    versions: Corpus = field(repr=False)
-    originals: Corpus = field(repr=False)
-    rows: npt.NDArray[np.int64] = field(repr=False)
+    queries: Mapping[str, tuple[Query, ...]]
+    versions: Corpus
+    originals: Corpus
+    rows: npt.NDArray[np.int64]
     styles: tuple[str, ...]
     original: str
-    pair_of: Mapping[str, str] = field(repr=False)
+    pair_of: Mapping[str, str]
     n_distractors: int
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
 
     def qrels(self, styles: Sequence[str]) -> Qrels:
         """Versions of its document in these styles are relevant to a query."""
@@ -844,25 +827,23 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
         original=original,
         pair_of=dict(zip(complete.query_ids, complete.doc_ids, strict=True)),
         n_distractors=len(others),
-        warnings=_warnings(complete, [row[at_original] for row in documents], len(others)),
+        warnings=tuple(_warnings(complete, [row[at_original] for row in documents], len(others))),
     )
 
 
-def _warnings(complete: StyledTexts, originals: Sequence[str], n_others: int) -> tuple[str, ...]:
-    found = []
+def _warnings(complete: StyledTexts, originals: Sequence[str], n_others: int) -> Iterator[str]:
     left_out = len(complete.distractors) - n_others
     if left_out:
-        found.append(
+        yield (
             f"{left_out} of {len(complete.distractors)} distractors are blank, occur twice or are "
             "a version of a query's document: they are left out"
         )
     copies = len(originals) - len(set(originals))
     if copies:
-        found.append(
+        yield (
             f"{copies} documents have the text of another document: in an index they tie with it, "
             "and only the query's own counts as found"
         )
-    return tuple(found)
 
 
 # Quality in a real index: per query style, and per document style among all styles.
@@ -914,23 +895,20 @@ def _quality_rows(
                 continue
             column = found.of(measure, "all")
             change = column - scores[config.original_query].of(measure, "all")
-            each = np.arange(len(change))
             yield StyleQuality(
                 query_style=form,
                 measure=measure,
                 mean=float(column.mean()),
                 score=_share(column, level),
-                change=if_enough(clustered_difference, change, each, confidence_level=level)
+                change=if_enough(clustered_difference, change, confidence_level=level)
                 if np.any(np.abs(change) > _NO_CHANGE)
                 else None,
-                p_value=None if form == config.original_query else difference_test(change, each),
+                p_value=None if form == config.original_query else difference_test(change),
             )
 
 
-def index_scores(
-    run: Run, corpora: StyleCorpora, config: StyleConfig
-) -> tuple[StyleIndexScore, ...]:
-    """NDCG of each document style alone, and Relative Δ of the original against it ([K] §3.1).
+def index_scores(run: Run, corpora: StyleCorpora, config: StyleConfig) -> Iterator[StyleIndexScore]:
+    """Yield NDCG of each document style alone, and Relative Δ of the original against it ([K]).
 
     Parameters
     ----------
@@ -948,35 +926,29 @@ def index_scores(
         measures=("NDCG",),
         cutoffs=config.cutoffs,
     )
-    found = []
-    for style in styles:
-        for measure in scores.measures:
-            values = scores.of(measure, style)
-            delta, interval = None, None
-            if style != corpora.original:
-                delta, interval, _ = published_delta(
-                    scores.of(measure, corpora.original),
-                    values,
-                    confidence_level=config.confidence_level,
-                )
-            found.append(
-                StyleIndexScore(
-                    doc_style=style,
-                    measure=measure,
-                    mean=float(values.mean()),
-                    score=_share(values, config.confidence_level),
-                    relative_delta=delta,
-                    interval=interval,
-                )
+    for style, measure in product(styles, scores.measures):
+        values = scores.of(measure, style)
+        delta, interval = None, None
+        if style != corpora.original:
+            delta, interval, _ = published_delta(
+                scores.of(measure, corpora.original),
+                values,
+                confidence_level=config.confidence_level,
             )
-    return tuple(found)
+        yield StyleIndexScore(
+            doc_style=style,
+            measure=measure,
+            mean=float(values.mean()),
+            score=_share(values, config.confidence_level),
+            relative_delta=delta,
+            interval=interval,
+        )
 
 
 def _share(values: FloatArray, level: float) -> Interval | None:
     return if_enough(
         clustered_mean,
         np.clip(values, 0.0, 1.0),
-        np.arange(len(values)),
         confidence_level=level,
         bounds=(0.0, 1.0),
     )
@@ -1068,7 +1040,7 @@ class _BM25Search:
             [[texts[row] for row in rows] for rows in self.corpora.rows.tolist()],
         )
         heard = found.any(axis=2)
-        silent = int(np.count_nonzero(~heard))
+        silent = np.count_nonzero(~heard)
         if silent:
             self.notes.append(
                 f"{silent} of {heard.size} query versions share no word with any version of "
@@ -1109,17 +1081,15 @@ class _StackSearch:
     def similarity(self) -> npt.NDArray[np.float64]:
         """Minus the place in the run; what was not retrieved ties below the rest."""
         found = [self._places(self.versions_run(form, self.depth)) for form in self.corpora.queries]
-        unseen = sum(np.count_nonzero(np.isinf(places)) for places in found)
+        places = np.stack(found, axis=1)
+        unseen = np.isinf(places).mean()
         last = 1.0 + max(len(run) for run in self.runs.values())
-        rest = (
-            f"{unseen / (self.corpora.rows.size * len(self.runs)):.1%} of the versions were not "
-            "returned and rank below the others, tied"
-        )
+        rest = f"{unseen:.1%} of the versions were not returned and rank below the others, tied"
         self.notes.append(
             f"ranked among the versions that the retriever returned, at most {self.depth} "
             f"documents per query; {rest if unseen else 'every version was returned'}"
         )
-        return -np.minimum(np.stack(found, axis=1), last)
+        return -np.minimum(places, last)
 
     def _places(self, run: Run) -> FloatArray:
         """Place of every version of a query's document in a run, infinite where it is not there.
@@ -1209,8 +1179,7 @@ def audit_style(
         If no query has every version.
     """
     stage = on_stage or (lambda _: None)
-    names = [encoder.name for encoder in encoders]
-    names += [spec.name for spec in (*([bm25] if bm25 else []), *retrievers)]
+    names = [one.name for one in (*encoders, bm25, *retrievers) if one is not None]
     if not names or len(set(names)) != len(names):
         raise DataError(
             f"give one or more encoders, retrievers or BM25 with different names, got {names}"
@@ -1278,7 +1247,7 @@ def _system(
     quality = style_quality(search.originals(), corpora, config)
     stage(f"{search.name}: searching an index of {len(corpora.versions):,} versions")
     run = search.versions_run(config.original_query, index_depth(config))
-    return replace(system, quality=quality, index_scores=index_scores(run, corpora, config))
+    return replace(system, quality=quality, index_scores=tuple(index_scores(run, corpora, config)))
 
 
 def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -> StyleReport:

@@ -29,7 +29,7 @@ _COLUMNS = "Columns of a table"
 # ``audit style``: which writing styles a retriever favours and which it silences.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Columns:
     """Columns of a table with one row per version of a text."""
 

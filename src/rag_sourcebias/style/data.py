@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -40,7 +40,7 @@ class StyleCode(StrEnum):
     CANNOT_TELL = "cannot_tell"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StyleFinding:
     """The verdict on one system, under the original query style, with what it rests on.
 
@@ -72,12 +72,12 @@ class StyleFinding:
     margin: float
     p_value: float
     n_queries: int
-    n_needed: int | None = None
-    favoured: tuple[str, ...] = ()
-    silenced: tuple[str, ...] = ()
+    n_needed: int | None
+    favoured: tuple[str, ...]
+    silenced: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Unfairness:
     """The unfairness score with what is needed to read it.
 
@@ -112,7 +112,7 @@ class Unfairness:
 STYLE_SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FriedmanTest:
     """Friedman's test that no style is ranked higher than another (Friedman 1937).
 
@@ -137,7 +137,7 @@ class FriedmanTest:
     n_styles: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RankPair:
     """Two styles compared on the same queries.
 
@@ -245,10 +245,10 @@ class StyleData:
     n_queries: int
     doc_styles: tuple[str, ...]
     query_styles: tuple[str, ...]
-    dropped: tuple[str, ...] = ()
-    n_distractors: int = 0
-    license: str = ""
-    attribution: str = ""
+    dropped: tuple[str, ...]
+    n_distractors: int
+    license: str
+    attribution: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,9 +276,9 @@ class StyleRow:
     unfairness: Unfairness
     unfairness_interval: Interval | None
     friedman: FriedmanTest
-    against_original: tuple[RankPair, ...] = ()
-    adjusted_ranks: tuple[Interval | None, ...] = ()
-    length_slope: float | None = None
+    against_original: tuple[RankPair, ...]
+    adjusted_ranks: tuple[Interval | None, ...]
+    length_slope: float | None
 
 
 def telling_styles(found: StyleFinding, row: StyleRow, original: str) -> tuple[str, str]:
@@ -338,8 +338,8 @@ class StyleQuality:
     measure: str
     mean: float
     score: Interval | None
-    change: Interval | None = None
-    p_value: float | None = None
+    change: Interval | None
+    p_value: float | None
     p_adjusted: float | None = None
 
 
@@ -366,8 +366,8 @@ class StyleIndexScore:
     measure: str
     mean: float
     score: Interval | None
-    relative_delta: float | None = None
-    interval: Interval | None = None
+    relative_delta: float | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -399,20 +399,20 @@ class StyleSystem:
     name: str
     settings: Mapping[str, str]
     query_ids: tuple[str, ...]
-    ranks: npt.NDArray[np.float64] = field(repr=False)
+    ranks: npt.NDArray[np.float64]
     rows: tuple[StyleRow, ...]
     finding: StyleFinding
-    mean_unfairness: Interval | None = None
-    evidence: tuple[Evidence, ...] = ()
-    matching: tuple[StyleGain, ...] = ()
+    mean_unfairness: Interval | None
+    evidence: tuple[Evidence, ...]
+    matching: tuple[StyleGain, ...]
     quality: tuple[StyleQuality, ...] = ()
     index_scores: tuple[StyleIndexScore, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
 
     @property
     def average_ranks(self) -> npt.NDArray[np.float64]:
         """Average ranks, shape (q, d) ([W] Eq. 2)."""
-        return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
+        return np.asarray(self.ranks.mean(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -58,14 +57,13 @@ def compare_ranks(
     differences = ranks[:, others] - ranks[:, [at]]
     p_values = sign_flips(differences, resamples=resamples, generator=as_generator(rng))
     adjusted = adjust_p_values(p_values, correction=correction)
-    queries = np.arange(len(ranks))
     pairs = []
     for i, column, p, p_adjusted in zip(others, differences.T, p_values, adjusted, strict=True):
         pair = RankPair(
             first=names[i],
             second=baseline,
             difference=float(column.mean()),
-            interval=if_enough(clustered_mean, column, queries, confidence_level=confidence_level),
+            interval=if_enough(clustered_mean, column, confidence_level=confidence_level),
             p_value=p,
             p_adjusted=cast("float", p_adjusted),
         )
@@ -158,7 +156,7 @@ def _p_value(ranks: npt.NDArray[np.float64]) -> float:
 
     n, k = ranks.shape
     if k == 2:
-        wins, losses = (int(np.count_nonzero(ranks[:, i] > ranks[:, 1 - i])) for i in (0, 1))
+        wins, losses = (np.count_nonzero(ranks[:, i] > ranks[:, 1 - i]) for i in (0, 1))
         return min(1.0, 2 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
     if n < 2:
         return 1.0
@@ -312,8 +310,7 @@ def rank_versions(scores: npt.NDArray[np.floating[Any]]) -> FloatArray:
 # Average rank of every document style under every query style ([W] Table 1, Fig. 5).
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StyleMatrix:
+class StyleMatrix(NamedTuple):
     """Ranks of d document styles for n queries, each query written in q styles.
 
     Parameters
@@ -326,12 +323,12 @@ class StyleMatrix:
 
     query_styles: tuple[str, ...]
     doc_styles: tuple[str, ...]
-    ranks: npt.NDArray[np.float64] = field(repr=False)
+    ranks: npt.NDArray[np.float64]
 
     @property
     def average(self) -> npt.NDArray[np.float64]:
         """Average ranks, shape (q, d); each row sums to d(d + 1)/2."""
-        return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
+        return np.asarray(self.ranks.mean(axis=0))
 
 
 # Does a query in one style raise documents of the same style? ([W] §4, finding c).
@@ -369,8 +366,7 @@ def matching_gains(matrix: StyleMatrix, styles: Sequence[str]) -> FloatArray:
 _CONSTANT = 1e-12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LengthAdjusted:
+class LengthAdjusted(NamedTuple):
     """Average ranks with and without the part that length explains.
 
     Parameters
@@ -381,7 +377,7 @@ class LengthAdjusted:
         Ranks per unit of ln(length); negative when longer versions rank higher.
     """
 
-    adjusted: FloatArray = field(repr=False)
+    adjusted: FloatArray
     slope: float
 
 
@@ -449,15 +445,14 @@ def adjusted_from_means(means: FloatArray) -> FloatArray:
 def _spread(means: FloatArray, k: int) -> FloatArray:
     """Mean over queries of Σ (x − x̄ of its style)²."""
     x = means[..., k : 2 * k]
-    return np.asarray(means[..., -1] - np.sum(x * x, axis=-1), dtype=np.float64)
+    return np.asarray(means[..., -1] - np.sum(x * x, axis=-1))
 
 
 def _slope(means: FloatArray, k: int) -> FloatArray:
     spread = _spread(means, k)
     shared = means[..., -2] - np.sum(means[..., :k] * means[..., k : 2 * k], axis=-1)
     return np.asarray(
-        np.divide(shared, spread, out=np.zeros_like(spread), where=spread >= _CONSTANT),
-        dtype=np.float64,
+        np.divide(shared, spread, out=np.zeros_like(spread), where=spread >= _CONSTANT)
     )
 
 
@@ -548,6 +543,6 @@ def _queries_needed(
     def alike(found: FloatArray, queries: int, contrast: float) -> npt.NDArray[np.bool_]:
         error = math.sqrt(2 / queries) * contrast
         reach = np.ptp(found, axis=-1) + quantile * error + (k - 1) / (queries + 1)
-        return np.asarray(reach <= margin, dtype=np.bool_)
+        return np.asarray(reach <= margin)
 
     return queries_to_tell(ranks, alpha=alpha, alike=alike, rng=rng)

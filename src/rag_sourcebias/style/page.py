@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from statistics import fmean, pstdev
-from typing import NamedTuple
 
 from rag_sourcebias.core.finding import (
     CORRECTIONS,
@@ -150,19 +150,6 @@ def sides(report: StyleResults, row: StyleRow) -> tuple[str, ...]:
 # Findings: whether a system favours styles
 
 
-class Verdict(NamedTuple):
-    """What can be said about one system, with the row of the original query style."""
-
-    system: StyleSystem
-    row: StyleRow
-    found: StyleFinding
-
-
-def verdicts(report: StyleResults) -> tuple[Verdict, ...]:
-    """Return one verdict per system, in the order of the report."""
-    return tuple(Verdict(s, original_row(report, s), s.finding) for s in report.systems)
-
-
 def _listed(report: StyleResults, found: Sequence[str]) -> str:
     """Return the styles in the order of the data, so that equal findings read alike."""
     styles = [s for s in report.data.doc_styles if s in found]
@@ -208,13 +195,13 @@ def predicate(report: StyleResults, found: StyleFinding) -> str:
     )
 
 
-def verdict_sentence(report: StyleResults, verdict: Verdict) -> str:
+def verdict_sentence(report: StyleResults, system: StyleSystem) -> str:
     """Return the whole finding of a system and what chance alone would give."""
-    text = predicate(report, verdict.found)
-    if verdict.found.code is StyleCode.TIED:
+    found, row = system.finding, original_row(report, system)
+    text = predicate(report, found)
+    if found.code is StyleCode.TIED:
         return f"{text}."
-    distances = _distances(report, verdict.row, verdict.found)
-    return f"{text}{distances}. {chance_sentence(report, verdict.row)}"
+    return f"{text}{_distances(report, row, found)}. {chance_sentence(report, row)}"
 
 
 def _distances(report: StyleResults, row: StyleRow, found: StyleFinding) -> str:
@@ -255,10 +242,11 @@ def chance_sentence(report: StyleResults, row: StyleRow) -> str:
 
 def headline(report: StyleResults) -> str:
     """Return what a reader in a hurry should take away."""
-    found = verdicts(report)
-    if not found:
+    if not report.systems:
         return "No system was measured."
-    said = "; ".join(f"{shorten(v.system.name, _NAME)} {predicate(report, v.found)}" for v in found)
+    said = "; ".join(
+        f"{shorten(s.name, _NAME)} {predicate(report, s.finding)}" for s in report.systems
+    )
     return f"Over {_queries(report.data.n_queries)}, {said}."
 
 
@@ -267,16 +255,16 @@ def headline(report: StyleResults) -> str:
 
 def first(report: StyleResults) -> First:
     """Return the first screen: counts of queries, the verdict, and what to do next."""
-    found = verdicts(report)
+    found = report.systems
     if not found:
         return First(answer="No system was measured.")
-    favours = any(v.found.code is StyleCode.FAVOURS for v in found)
+    favours = any(system.finding.code is StyleCode.FAVOURS for system in found)
     one = found[0] if len(found) == 1 else None
     rows = _rank_rows(report, one) if one else ()
     return First(
-        answer=" ".join(_answer(report, verdict) for verdict in found),
+        answer=" ".join(_answer(report, system) for system in found),
         verdict=_plain_verdict(report, one) if one else "",
-        standing=_STANDINGS.get(one.found.code, "") if one else "",
+        standing=_STANDINGS.get(one.finding.code, "") if one else "",
         caption="Average place" if rows else "",
         rows=rows,
         next=next_step("Keep watching:", "rag-sourcebias monitor serve --help" * favours),
@@ -286,9 +274,9 @@ def first(report: StyleResults) -> First:
 _STANDINGS: dict[StyleCode, Standing] = {StyleCode.FAVOURS: "other", StyleCode.ALIKE: "even"}
 
 
-def _answer(report: StyleResults, verdict: Verdict) -> str:
+def _answer(report: StyleResults, system: StyleSystem) -> str:
     """Say in how many queries one of the two styles of a verdict ranks above the other."""
-    system, row, found = verdict
+    row, found = original_row(report, system), system.finding
     who = shorten(system.name, _NAME)
     if found.code is StyleCode.TIED:
         return f"{who} gives all styles the same place in every query."
@@ -309,9 +297,9 @@ def _answer(report: StyleResults, verdict: Verdict) -> str:
     )
 
 
-def _plain_verdict(report: StyleResults, verdict: Verdict) -> str:
+def _plain_verdict(report: StyleResults, system: StyleSystem) -> str:
     """Return the verdict of one system without a test or an interval."""
-    found, who = verdict.found, shorten(verdict.system.name, _NAME)
+    found, who = system.finding, shorten(system.name, _NAME)
     match found.code:
         case StyleCode.TIED:
             return ""
@@ -324,21 +312,20 @@ def _plain_verdict(report: StyleResults, verdict: Verdict) -> str:
     return f"Cannot tell whether {who} ranks styles apart: {queries} are too few{more}."
 
 
-def _rank_rows(report: StyleResults, verdict: Verdict) -> tuple[FirstRow, ...]:
+def _rank_rows(report: StyleResults, system: StyleSystem) -> tuple[FirstRow, ...]:
     """Return the average place of the first and last styles and of the original."""
-    if verdict.found.code is StyleCode.TIED:
+    row, found = original_row(report, system), system.finding
+    if found.code is StyleCode.TIED:
         return ()
     styles = report.data.doc_styles
-    means = dict(zip(styles, average_ranks(verdict.system, verdict.row), strict=True))
-    bounds = dict(zip(styles, verdict.row.average_ranks, strict=True))
-    ordered = sorted(styles, key=means.__getitem__)
-    colours = dict.fromkeys(verdict.found.silenced, "baseline")
-    colours |= dict.fromkeys(verdict.found.favoured, "other")
+    means = average_ranks(system, row)
+    ordered = sorted(zip(means, styles, row.average_ranks, strict=True), key=itemgetter(0))
+    colours = dict.fromkeys(found.silenced, "baseline")
+    colours |= dict.fromkeys(found.favoured, "other")
     rows = []
-    for style in ordered:
-        if style not in (ordered[0], report.config.original, ordered[-1]):
+    for mean, style, ends in ordered:
+        if style not in (ordered[0][1], report.config.original, ordered[-1][1]):
             continue
-        mean, ends = means[style], bounds[style]
         bar = Bar.over(
             (ends.lower, mean, ends.upper) if ends else (mean, mean, mean),
             (1.0, float(len(styles))),
@@ -407,7 +394,7 @@ def index_sentence(report: StyleResults, system: StyleSystem) -> str:
     found = sorted(
         (
             -abs(s.relative_delta),
-            f"{style_name(s.doc_style)} {_delta(s.relative_delta, s.interval)}",
+            f"{style_name(s.doc_style)} {delta(s.relative_delta)} {interval(s.interval)}",
         )
         for s in system.index_scores
         if s.measure == measure
@@ -421,10 +408,6 @@ def index_sentence(report: StyleResults, system: StyleSystem) -> str:
         f"Relative Δ of {measure} against {base}, positive where {base} ranks higher: "
         f"{_some([text for _, text in found])}."
     )
-
-
-def _delta(value: float, bounds: Interval) -> str:
-    return f"{delta(value)} {interval(bounds)}"
 
 
 def _some(texts: Sequence[str], more: str = "") -> str:
@@ -463,7 +446,7 @@ def document(report: StyleResults) -> d.Document:
         first=first(report),
         headline=(headline(report),),
         facts=(
-            counted(data.n_queries, "query", "queries"),
+            _queries(data.n_queries),
             counted(len(data.doc_styles), "document style"),
             counted(len(data.query_styles), "query style"),
             counted(len(report.systems), "system"),
@@ -475,7 +458,7 @@ def document(report: StyleResults) -> d.Document:
 
 
 def _findings(report: StyleResults) -> d.Section:
-    rows = tuple((v.system.name, verdict_sentence(report, v)) for v in verdicts(report))
+    rows = tuple((s.name, verdict_sentence(report, s)) for s in report.systems)
     return d.Section(id="findings", title="Findings", brief=True, blocks=(legacy.listing(rows),))
 
 
@@ -822,15 +805,12 @@ def _texts(report: StyleResults) -> d.Section | None:
     )
 
 
-def _text_tables(kind: str, named: Sequence[TextStatistic], original: str) -> list[d.Block]:
-    if not named:
-        return []
-    frame = text_frame(named, original=original, head="style")
-    blocks: list[d.Block] = [d.Table(frame=frame, caption=f"{kind} by style: means with intervals")]
-    notes = tuple(legacy.note_rows(text_notes(named)))
-    if notes:
-        blocks.append(d.Listing(rows=notes))
-    return blocks
+def _text_tables(kind: str, named: Sequence[TextStatistic], original: str) -> Iterator[d.Block]:
+    if named:
+        frame = text_frame(named, original=original, head="style")
+        yield d.Table(frame=frame, caption=f"{kind} by style: means with intervals")
+    if notes := tuple(legacy.note_rows(text_notes(named))):
+        yield d.Listing(rows=notes)
 
 
 # How to take it
@@ -941,9 +921,8 @@ def _data(report: StyleResults) -> d.Section:
 
 def evidence_section(report: StyleResults) -> d.Section | None:
     """Return the queries behind each verdict."""
-    systems = [verdict.system for verdict in verdicts(report)]
     return case_section(
-        ((system.name, _cases(system)) for system in systems if system.evidence),
+        ((system.name, _cases(system)) for system in report.systems if system.evidence),
         title="The queries behind it",
         lead="The two styles of the verdict in the queries in which they lie furthest apart, and "
         "in some that point the other way. Words that the other version lacks are marked.",

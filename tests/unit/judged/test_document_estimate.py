@@ -138,8 +138,6 @@ def test_refusals():
     other, _ = pool(seed=1)
     with pytest.raises(DataError, match="drawn from another pool"):
         document_interval(other, sample, gains)
-    with pytest.raises(DataError, match="target 'queries' is not one of"):
-        document_interval(labels, sample, gains, target="queries")
     with pytest.raises(InsufficientDataError, match="same gain 0") as caught:
         document_interval(labels, sample, np.zeros(100))
     assert caught.value.n == 100

@@ -88,8 +88,6 @@ def test_refusals():
     for wrong in (0, -1, math.nan, math.inf):
         with pytest.raises(DataError, match="must be a positive number"):
             plan_labels(labels, half_width=wrong)
-    with pytest.raises(DataError, match="target 'unlabeled' is not one of population, pool"):
-        plan_labels(labels, n_labels=100, target="unlabeled")
     with pytest.raises(DataError, match="3001 labels, but only 3000 documents"):
         plan_labels(labels, n_labels=3001)
     with pytest.raises(InsufficientDataError, match="49 labelled documents") as caught:

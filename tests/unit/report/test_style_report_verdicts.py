@@ -13,7 +13,6 @@ from rag_sourcebias.style.page import (
     chance_sentence,
     headline,
     verdict_sentence,
-    verdicts,
 )
 
 
@@ -29,7 +28,7 @@ def found_as(report: StyleReport, **changes: object) -> StyleReport:
 
 
 def said(report: StyleReport) -> str:
-    return verdict_sentence(report, verdicts(report)[0])
+    return verdict_sentence(report, report.systems[0])
 
 
 @pytest.fixture(scope="module")
