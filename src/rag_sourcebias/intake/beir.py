@@ -129,7 +129,7 @@ def assemble_judged(
 # The files of a folder.
 
 
-_JSON_LINES = (".jsonl", ".jsonl.gz")
+_DOCUMENTS = (".jsonl", ".jsonl.gz", ".parquet")
 _NAMED = re.compile(r"(.+?)(?:-00000-of-00001)?\.(?:tsv|txt|csv|jsonl|parquet)(?:\.gz)?", re.S)
 _SHOWN = 5  # names of what is in a folder
 
@@ -217,25 +217,21 @@ def corpus_files(folder: Path) -> list[tuple[str | None, Path]]:
     DataError
         If there are none, files of several layouts, or two files of one source.
     """
-    plain = [folder / f"corpus{ending}" for ending in (".parquet", *_JSON_LINES)]
-    inside = [path for _, path in _tables(folder / "corpus")]
-    layouts = [
-        [path for path in plain if path.is_file()],
-        [path for path in inside if path.suffix == ".parquet"],
-        [path for path in inside if path.name.endswith(_JSON_LINES)],
-    ]
-    files = list(chain.from_iterable(layouts))
-    if sum(map(bool, layouts)) != 1 or len(layouts[0]) > 1:
+    beside, inside = _tables(folder, "corpus"), _tables(folder / "corpus")
+    files = [path for _, path in [*beside, *inside] if path.name.endswith(_DOCUMENTS)]
+    plain = [path for path in files if path.parent == folder]
+    paired = [path for path in files if path not in plain and path.suffix != ".parquet"]
+    if not files or (len(files) > 1 and (plain or 0 < len(paired) < len(files))):
         found = ", ".join(str(path.relative_to(folder)) for path in files)
         raise DataError(
             f"{folder} holds {found or 'no corpus'}; expected one corpus: corpus/<source>.jsonl "
             "(versions of a document share its _id), corpus.jsonl, both plain or .gz, "
             "corpus.parquet or corpus/*.parquet"
         )
-    if not layouts[2]:
+    if not paired:
         return [(None, path) for path in files]
     by_source: dict[str | None, Path] = {}
-    for file in files:
+    for file in paired:
         stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
         source = require_name(source_of_stem(stem), "source", str(file))
         if source in by_source:

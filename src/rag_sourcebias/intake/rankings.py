@@ -235,23 +235,23 @@ def read_systems(paths: Sequence[PathLike], *, names: Sequence[str] = ()) -> lis
     """
     if names and len(names) != len(paths):
         raise DataError(f"{len(names)} names for {len(paths)} runs; give one for each, in order")
-    runs = [
+    read = [
         (path, run)
         for at, path in enumerate(paths)
         for run in runs_of(path, name=names[at] if names else None)
     ]
-    times = Counter(run.name for _, run in runs)
-    told_apart = [
-        replace(run, name=_stem(path)) if times[run.name] > 1 and not names else run
-        for path, run in runs
+    times = Counter(run.name for _, run in read)
+    runs = [
+        run if names or times[run.name] == 1 else replace(run, name=_stem(path))
+        for path, run in read
     ]
-    for name, n in Counter(run.name for run in told_apart).items():
-        if n > 1:
-            raise DataError(
-                f"{n} runs are called {name!r}, in their files and by the files' names; name each "
-                "with names= (--name)"
-            )
-    return told_apart
+    ((name, n), *_) = Counter(run.name for run in runs).most_common(1) or [("", 0)]
+    if n > 1:
+        raise DataError(
+            f"{n} runs are called {name!r}, in their files and by the files' names; name each "
+            "with names= (--name)"
+        )
+    return runs
 
 
 def _stem(path: PathLike) -> str:

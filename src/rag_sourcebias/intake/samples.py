@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from typing import Any, Literal
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.intake.files import read_jsonl
+from rag_sourcebias.intake.results import at
 
 # The samples that come with the package.
 
@@ -70,15 +72,12 @@ def load_sample(name: str = "crowdrag-rewrites", *, split: str | None = None) ->
     )
 
 
-def _versions(name: str, query: str, texts: Mapping[str, str]) -> Iterator[_Row]:
-    for source, text in texts.items():
-        tags = DocTags(source=source, pair_id=name, origin="declared")
-        yield f"{name}@{source}", text, tags, name, query
-
-
-def _rewrite_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
-    texts = {"human": record["human"], "llm:claude": record["doc_styles"]["0"]}
-    return _versions(record["query_id"], record["query"], texts)
+def _versions(record: Mapping[str, Any], *, name: str, texts: Mapping[str, str]) -> Iterator[_Row]:
+    """Give the version of each source, whose texts stand at these places of a record."""
+    pair = record[name]
+    for source, place in texts.items():
+        tags = DocTags(source=source, pair_id=pair, origin="declared")
+        yield f"{pair}@{source}", at(record, place), tags, pair, record["query"]
 
 
 def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
@@ -93,11 +92,6 @@ def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
         topic,
         record["query"],
     )
-
-
-def _essay_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
-    texts = {"human": record["human"], "llm:chatgpt": record["chatgpt"]}
-    return _versions(record["id"], record["query"], texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +138,11 @@ _SAMPLES = {
                 "removed; rewritten by a large language model (Claude)"
             ),
             file="crowdrag-rewrites/pairs.jsonl.gz",
-            rows_of=_rewrite_rows,
+            rows_of=partial(
+                _versions,
+                name="query_id",
+                texts={"human": "human", "llm:claude": "doc_styles.0"},
+            ),
         ),
         Sample(
             name="crowdrag25",
@@ -171,7 +169,9 @@ _SAMPLES = {
                 "of essays"
             ),
             file="outfox/essays.jsonl.gz",
-            rows_of=_essay_rows,
+            rows_of=partial(
+                _versions, name="id", texts={"human": "human", "llm:chatgpt": "chatgpt"}
+            ),
         ),
     )
 }

@@ -130,7 +130,7 @@ def test_two_corpora_in_a_folder_are_refused(tmp_path, name):
     write(tmp_path / "corpus.parquet", _id=["a"], text=["t"])
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).touch()
-    with pytest.raises(DataError, match=rf"holds corpus\.parquet, {name}; expected one corpus"):
+    with pytest.raises(DataError, match=r"holds corpus.*, corpus.*; expected one corpus"):
         open_corpus(tmp_path)
 
 
