@@ -151,7 +151,7 @@ def tag_file(folder: Path) -> Path | None:
     files = [path for _, path in _tables(folder, "tags")]
     if len(files) > 1:
         raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
-    return files[0] if files else None
+    return next(iter(files), None)
 
 
 # The corpus part of a BEIR folder, in its paired and its plain layout.
@@ -200,9 +200,7 @@ def read_corpus(folder: Path, *, titles: bool = True, whole: bool = False) -> Be
     if tags_file is not None:
         corpus = with_tags(corpus, read_tags(tags_file), str(tags_file))
     metadata = list(chain.from_iterable(part.metadata for part in parts))
-    rows: Mapping[str, Sequence[int]] = {name: (row,) for row, name in enumerate(corpus.doc_ids)}
-    if paired:
-        rows = rows_as_judged(chain.from_iterable(part.names for part in parts))
+    rows = rows_as_judged(chain.from_iterable(part.names for part in parts))
     return BeirCorpus(corpus, rows, paired, metadata)
 
 

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -278,9 +278,9 @@ def what_lacks(notes: Iterable[Iterable[Finding]]) -> tuple[Finding, ...]:
 
 
 def _queries(run: Run, qrels: Qrels) -> Iterator[Finding]:
-    sizes = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
-    lacking = [query for query in qrels.query_ids if not sizes.get(query)]
     judged = set(qrels.query_ids)
+    answered = set(compress(run.query_ids, np.diff(run.offsets)))
+    lacking = [query for query in qrels.query_ids if query not in answered]
     others = [query for query in run.query_ids if query not in judged]
     for code, names, every in (
         (BelongCode.LACKING, lacking, qrels.query_ids),
