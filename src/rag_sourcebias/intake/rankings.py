@@ -260,16 +260,15 @@ def _stem(path: PathLike) -> str:
 
 def _in_file(path: PathLike, name: str | None) -> list[Run]:
     where = os.fspath(path)
-    if not where.endswith((".parquet", ".pq")):
-        with sound(path, "a run"), open_bytes(Path(path)) as stream:
-            start = stream.read(4_096).decode("utf-8-sig", errors="replace").lstrip(" \t\r\n")
-        fields = fields_of(start.partition("\n")[0])
-        # no JSON has two numbers side by side; cut short it may look like three columns
-        ranked = len(fields) == 6 and all(map(tells_number, fields[3:5]))
-        if not ranked and start.startswith(("{", "[")):
-            return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
-        if len(fields) in _TREC and tells_number(fields[4 if len(fields) == 6 else 2]):
-            return _of_lines(path, _TREC[len(fields)]).runs(name, otherwise=_stem(path))
+    with sound(path, "a run"), open_bytes(Path(path)) as stream:
+        start = stream.read(4_096).decode("utf-8-sig", errors="replace").lstrip(" \t\r\n")
+    fields = fields_of(start.partition("\n")[0])
+    # no JSON has two numbers side by side; cut short it may look like three columns
+    ranked = len(fields) == 6 and all(map(tells_number, fields[3:5]))
+    if not ranked and start.startswith(("{", "[")):
+        return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
+    if len(fields) in _TREC and tells_number(fields[4 if len(fields) == 6 else 2]):
+        return _of_lines(path, _TREC[len(fields)]).runs(name, otherwise=_stem(path))
     table = read_table(path, _columns)
     return _of_table(table).runs(name, otherwise=_stem(path))
 

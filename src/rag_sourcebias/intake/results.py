@@ -83,8 +83,7 @@ def listed(result: Any) -> Any:  # noqa: ANN401
         raise DataError("a set has no order; return a list of documents, best first")
     if isinstance(result, np.ndarray):
         result = result.tolist()
-    arrays = [isinstance(part, np.ndarray) for part in result] if type(result) is tuple else []
-    if arrays == [True, True]:
+    if type(result) is tuple and list(map(type, result)) == [np.ndarray, np.ndarray]:
         return _of_faiss(*result)
     if isinstance(result, list | tuple):
         if len(result) == 1 and isinstance(result[0], list) and not is_pair(result[0]):
