@@ -28,7 +28,7 @@ NODES = {
     "debias": 21505,
     "explain": 9739,
     "infer": 22138,
-    "intake": 19569,
+    "intake": 19589,
     "judged": 26996,
     "llm": 4069,
     "measure": 8761,

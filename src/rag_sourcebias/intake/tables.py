@@ -438,6 +438,7 @@ _WORDS = {
 }
 _MISSING = ("", "-", "na", "n/a", "n.a.", "<na>", "nan", "null", "none")
 _VALUES = _WORDS | dict.fromkeys(_MISSING, math.nan)
+_BLANK = frozenset({*_MISSING, *map(str.upper, _MISSING), *map(str.capitalize, _MISSING)})
 # What programs write where there is no value, if nothing else is near it.
 _SENTINELS = (-9999.0, -999.0, -99.0, -9.0, -1.0, 99.0, 999.0, 9999.0)
 _FENCED = re.compile(r"\s*```(?:[A-Za-z][\w-]*\s)?\s*(.*?)\s*```\s*", re.DOTALL)
@@ -514,8 +515,9 @@ def _numbers(cells: Sequence[Any]) -> tuple[FloatArray, set[str]]:
     with suppress(OverflowError, ValueError):
         # Python reads 1_0 as 10
         if kinds <= {float, int, NoneType} or (kinds == {str} and "_" not in "".join(cells)):
-            plain = [math.nan if cell == "" else cell for cell in cells] if "" in cells else cells
-            return np.array(plain, dtype=np.float64), set()  # None becomes NaN
+            if not _BLANK.isdisjoint(cells):
+                cells = [math.nan if cell in _BLANK else cell for cell in cells]
+            return np.array(cells, dtype=np.float64), set()  # None becomes NaN
     # cells repeat
     text_of = {cell: _plain(cell) for cell in {cell for cell in cells if isinstance(cell, str)}}
     words = _WORDS.keys() & set(text_of.values())
