@@ -286,21 +286,21 @@ def audit(
     retriever, data = _in_order(retriever, data)
     specs = said(lambda: _specs(retriever, builder), "retriever")
     given = said(lambda: data_of(data, tags=tags, split=split, grade_scale=grade_scale), "data")
+    dataset = given.dataset
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
     if len(runs) == len(specs):
-        corpus = None if given.dataset is None else given.dataset.corpus
         report = measure_source_bias(
             runs,
             given.qrels,
             given.tags,
             config=checked,
-            corpus=corpus,
+            corpus=None if dataset is None else dataset.corpus,
             name=given.name,
-            design="unknown" if given.dataset is None else given.dataset.design,
+            design="unknown" if dataset is None else dataset.design,
             clusters=clusters,
             copies=copies,
         )
-    elif given.dataset is None:
+    elif dataset is None:
         raise DataError(
             "data hold no " + ("queries" if given.texts else "texts") + " to retrieve with: add "
             "corpus ({id: text}) and queries ({id: text}), or pass finished results in place of a "
@@ -309,7 +309,7 @@ def audit(
     else:
         ask = partial(
             audit_source,
-            given.dataset,
+            dataset,
             specs,
             config=checked,
             depth=depth,

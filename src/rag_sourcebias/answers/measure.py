@@ -418,18 +418,11 @@ def reference_similarity(
         return similarity
     texts = {answers[row] for row in filled} | {part for row in filled for part in wanted[row]}
     place = {text: i for i, text in enumerate(sorted(texts))}
-    vectors = _unit(encoder, list(place))
-    for row in filled:
-        parts = vectors[[place[part] for part in wanted[row]]]
-        similarity[row] = (parts @ vectors[place[answers[row]]]).max()
-    return np.asarray(np.clip(similarity, -1.0, 1.0))  # rounding may exceed the bounds
-
-
-def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
+    names = [text[:80] for text in place]
     found = checked_vectors(
-        encoder.encode_documents(texts),
+        encoder.encode_documents(list(place)),
         what=f"encoder {encoder.name!r}",
-        names=[text[:80] for text in texts],
+        names=names,
         similarity="dot",
     )
     vectors = found.astype(np.float64)
@@ -437,9 +430,13 @@ def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
     if not norms.all():
         raise DataError(
             f"encoder {encoder.name!r} returned a vector of zeros for "
-            f"{texts[int(norms.argmin())][:80]!r}, which has no cosine"
+            f"{names[int(norms.argmin())]!r}, which has no cosine"
         )
-    return np.asarray(vectors / norms)
+    vectors /= norms
+    for row in filled:
+        parts = vectors[[place[part] for part in wanted[row]]]
+        similarity[row] = (parts @ vectors[place[answers[row]]]).max()
+    return np.asarray(np.clip(similarity, -1.0, 1.0))  # rounding may exceed the bounds
 
 
 # The style adjustment of a similarity, from texts: fit it once, apply it to any response.

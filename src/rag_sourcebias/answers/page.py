@@ -205,7 +205,15 @@ def _first_answer(report: AnswerBiasResults, scorer: AnswerScorer) -> str:
     if names is None:
         return f"{who}: one system alone has no other to be compared with."
     high, low = names
-    apart = [scores[high] - scores[low] for scores in _by_question(report, scorer)]
+    # scores by system of the questions that every system answered correctly
+    table: dict[str, dict[str, float]] = {}
+    rows = zip(
+        report.question_ids, report.answer_systems, report.correct, scorer.scores, strict=True
+    )
+    for question, system, correct, amount in rows:
+        if correct == 1 and math.isfinite(amount):
+            table.setdefault(question, {})[system] = amount
+    apart = [of[high] - of[low] for of in table.values() if len(of) == len(report.systems)]
     above, below = sum(d > 0 for d in apart), sum(d < 0 for d in apart)
     if below > above:
         high, low, above = low, high, below
@@ -214,18 +222,6 @@ def _first_answer(report: AnswerBiasResults, scorer: AnswerScorer) -> str:
         f"correctly, {who} scores the answer of {shorten(high, _NAME)} above that of "
         f"{shorten(low, _NAME)}."
     )
-
-
-def _by_question(report: AnswerBiasResults, scorer: AnswerScorer) -> list[dict[str, float]]:
-    """Return the scores by system of each question that every system answered correctly."""
-    table: dict[str, dict[str, float]] = {}
-    rows = zip(
-        report.question_ids, report.answer_systems, report.correct, scorer.scores, strict=True
-    )
-    for question, system, correct, amount in rows:
-        if correct == 1 and math.isfinite(amount):
-            table.setdefault(question, {})[system] = float(amount)
-    return [scores for scores in table.values() if len(scores) == len(report.systems)]
 
 
 def _first_verdict(scorer: AnswerScorer) -> str:

@@ -120,7 +120,15 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         For the pool the labelled part shrinks by 1 − n/(n + N); for the unlabelled items it grows
         by 1 + n/N.
     """
-    design, pool, scale = _design(sample)
+    # 1 and the centred, scaled judge columns, of both sets
+    scale = sample.x.std(axis=0)
+    size = np.maximum(np.abs(sample.x).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    scale = np.where(scale > CONSTANT * size, scale, 0.0)
+    usable = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    design, pool = (
+        np.column_stack([np.ones(len(x)), (x - sample.x.mean(axis=0)) * usable])
+        for x in (sample.x, sample.x_unlabeled)
+    )
     gram = design.T @ design
     if sample.penalty is not None:  # of a column of spread 1
         gram += np.diag(np.append(0.0, sample.penalty / np.where(scale > 0, scale, 1.0) ** 2))
@@ -173,19 +181,6 @@ def _skewness(influence: FloatArray, variance: float) -> float:
         return 0.0
     third = ((influence - influence.mean()) ** 3).sum()
     return float(third / variance**1.5 * np.sqrt(n * (n - 1)) / (n - 2))
-
-
-def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return 1 and the centred, scaled judge columns, of both sets; and the scales."""
-    scale = sample.x.std(axis=0)
-    size = np.maximum(np.abs(sample.x).max(axis=0, initial=0.0), np.finfo(float).tiny)
-    scale = np.where(scale > CONSTANT * size, scale, 0.0)
-    usable = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    design, pool = (
-        np.column_stack([np.ones(len(x)), (x - sample.x.mean(axis=0)) * usable])
-        for x in (sample.x, sample.x_unlabeled)
-    )
-    return design, pool, scale
 
 
 def sampling_reach(sample: JudgedSample, target: Target) -> float:
@@ -313,7 +308,10 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
     if bounds is None:
         if np.isin(y, (0.0, 1.0)).all():
             return Form((0.0, 1.0), (0.0, 1.0))
-        notes = (InferCode.LONG_TAIL(),) if _long_tailed(y) else ()
+        # a few labels lie so far from the rest that others may lie further
+        centred = y - y.mean()
+        skewed = abs((centred**3).mean()) > _LONG_SKEW * (centred**2).mean() ** 1.5
+        notes = (InferCode.LONG_TAIL(),) if has_spread(y) and skewed else ()
         return Form(None, notes=notes, span=_shared_scale(sample) if graded(y) else None)
     low, high = bounds
     if not low < high:
@@ -326,13 +324,6 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
         )
     score = bool(np.isin(y, bounds).all()) or not has_spread(y)
     return Form(bounds if score else None, bounds, span=bounds if graded(y) else None)
-
-
-def _long_tailed(y: FloatArray) -> bool:
-    """Whether a few labels lie so far from the rest that others may lie further."""
-    centred = y - y.mean()
-    spread = (centred**2).mean() ** 1.5
-    return has_spread(y) and abs((centred**3).mean()) > _LONG_SKEW * spread
 
 
 def graded(y: FloatArray) -> bool:
@@ -495,9 +486,10 @@ def ppi_interval(
     power = tuned_power(human, judge, pool) if lam is None else float(lam)
     n, n_pool = len(human), len(pool)
     ddof = 0 if normal else 1
-    spread = float((human - power * judge).var(ddof=ddof))
+    residual = human - power * judge
+    spread = float(residual.var(ddof=ddof))
     reference = np.concatenate([judge, pool]) if target == "pool" else pool
-    estimate = power * float(reference.mean()) + float((human - power * judge).mean())
+    estimate = power * float(reference.mean()) + float(residual.mean())
     if target == "population":
         variance = spread / n + power**2 * float(pool.var(ddof=ddof)) / n_pool
     elif target == "pool":
@@ -656,16 +648,12 @@ def default_interval(
         )
     few = method == "labels" or n < MIN_LABELED
     if few and sample.cluster is None and form.bounds is None and form.clip is None:
-        found = t_interval(
-            human,
-            confidence_level=level,
-            fraction_labeled=n / (n + sample.n_unlabeled) if target == "pool" else 0.0,
-        )
-        if target == "unlabeled" and sample.n_unlabeled:
-            half = found.half_width * math.sqrt(1 + n / sample.n_unlabeled)
-            found = replace(found, lower=found.estimate - half, upper=found.estimate + half)
+        found = t_interval(human, confidence_level=level)
+        half = found.half_width * math.sqrt(sampling_reach(sample, target))
         return replace(
             found,
+            lower=found.estimate - half,
+            upper=found.estimate + half,
             n_unlabeled=sample.n_unlabeled,
             correlation=correlation,
             notes=notes,
@@ -917,12 +905,9 @@ def difference_interval(
     """
     sample = two_columns(y, yhat, yhat_unlabeled, design)
     check_target(target)
-    gaps = replace(
-        sample,
-        y=sample.y[:, :1] - sample.y[:, 1:],
-        x=sample.x[:, :1] - sample.x[:, 1:],
-        x_unlabeled=sample.x_unlabeled[:, :1] - sample.x_unlabeled[:, 1:],
-    )
+    columns = {name: getattr(sample, name) for name in ("y", "x", "x_unlabeled")}
+    # first minus second
+    gaps = replace(sample, **{name: np.diff(both[:, ::-1]) for name, both in columns.items()})
     correlation = judge_correlation(gaps.y[:, 0], gaps.x[:, 0])
     if two_ends(sample.y, bounds) and _doubt(gaps, correlation):
         # its slope would cost more than it tells
@@ -1337,6 +1322,12 @@ def compare_systems(
         gap, lower, upper = (np.clip(values, -most, most) for values in (gap, lower, upper))
     best, worst = _ranks(first, second, lower, upper, sample.y.shape[1], all_pairs=baseline is None)
     judge = np.concatenate([sample.x, sample.x_unlabeled]).mean(axis=0)
+    # Kendall's τ with the corrected means, and what the differences leave it; scores are drawn
+    # towards the judge, and agree with it by construction
+    says = np.sign(judge[first] - judge[second])
+    now = float((says * np.sign(gap)).mean())
+    known = np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
+    certain, left = float((says * known).mean()), float((np.abs(says) * (known == 0)).mean())
     return SystemComparison(
         score=_shrunk(sample, fit, judge),
         first=first,
@@ -1346,7 +1337,7 @@ def compare_systems(
         upper=upper,
         best=best,
         worst=worst,
-        tau=_tau(judge, gap, (first, second), (lower, upper)),
+        tau=(now, min(certain - left, now), max(certain + left, now)),
         quantile=quantile,
         n_labeled=sample.n_labeled,
         n_unlabeled=sample.n_unlabeled,
@@ -1484,7 +1475,9 @@ def _largest(
     for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
         stop = min(start + _RESAMPLES_AT_ONCE, n_resamples)
         k = stop - start
-        counts = _resampled(n, k, rng).astype(np.float32)
+        # how often each item is drawn
+        places = (rng.random((k, n)) * n).astype(np.int64) + n * np.arange(k)[:, None]
+        counts = np.bincount(places.ravel(), minlength=k * n).reshape(k, n).astype(np.float32)
         # Σ w·u² − (Σ w·u)²/n, with u what one item adds to the difference
         total = counts @ units
         spread = counts @ squares - squared(total) * np.float32(1 / n)
@@ -1497,13 +1490,6 @@ def _largest(
     normal /= (rng.chisquare(degrees, n_resamples) / degrees).astype(np.float32)
     joint = max(float(np.quantile(values, level)) for values in (drawn, normal))
     return max(math.sqrt(joint), t_quantile(0.5 + level / 2, float(degrees)))
-
-
-def _resampled(n: int, k: int, rng: np.random.Generator) -> IntArray:
-    """How often each of n items is drawn in each of k resamples; shape (k, n)."""
-    drawn = (rng.random((k, n)) * n).astype(np.int64)
-    places = drawn + n * np.arange(k)[:, None]
-    return np.bincount(places.ravel(), minlength=k * n).reshape(k, n)
 
 
 def _ranks(
@@ -1546,21 +1532,3 @@ def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
     spread = left @ left
     kept = max(1 - (m - 2) * chance / spread, 0.0) if spread > 0 else 0.0
     return np.asarray(fit.estimate - offset + line + kept * left)
-
-
-def _tau(
-    judge: FloatArray,
-    gap: FloatArray,
-    pairs: tuple[IntArray, IntArray],
-    ends: tuple[FloatArray, FloatArray],
-) -> tuple[float, float, float]:
-    """Kendall's τ of judge and corrected means, and what the differences leave it.
-
-    Not of the scores: these are drawn towards the judge, and agree with it by construction.
-    """
-    first, second = pairs
-    says = np.sign(judge[first] - judge[second])
-    now = float((says * np.sign(gap)).mean())
-    known = np.where(ends[0] > 0, 1, np.where(ends[1] < 0, -1, 0))
-    certain, left = float((says * known).mean()), float((np.abs(says) * (known == 0)).mean())
-    return now, min(certain - left, now), max(certain + left, now)

@@ -705,16 +705,8 @@ def has_spread(values: FloatArray) -> bool:
     return high - low > 1e-12 * max(abs(low), abs(high))
 
 
-def t_interval(
-    y: npt.ArrayLike, *, confidence_level: float = 0.95, fraction_labeled: float = 0.0
-) -> Interval:
+def t_interval(y: npt.ArrayLike, *, confidence_level: float = 0.95) -> Interval:
     """Student's t interval for a mean.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-    fraction_labeled : float
-        n/(n + N) in [0, 1] when the mean of a finite pool is wanted; 0 for a population.
 
     Raises
     ------
@@ -729,14 +721,13 @@ def t_interval(
     check_level(confidence_level)
     values = spread_values(y)
     n = len(values)
-    error = values.std(ddof=1) / math.sqrt(n) * math.sqrt(max(1 - fraction_labeled, 0.0))
+    error = values.std(ddof=1) / math.sqrt(n)
     return t_around(
         float(values.mean()),
         float(error),
         n - 1,
         level=confidence_level,
         method=InferCode.LABELS_T(),
-        target="pool" if fraction_labeled else "population",
         n_labeled=n,
         assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.MEAN_NORMAL()),
     )

@@ -27,7 +27,7 @@ _KIND = "manifest of a sheet"
 _SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SheetRow:
     """A row as it was written: which it is, and a digest of what it shows."""
 
@@ -36,7 +36,7 @@ class SheetRow:
     shown: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SheetPlan:
     """What a sheet must still say when it returns, and the design of its sample.
 
@@ -58,7 +58,7 @@ class SheetPlan:
     design: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ReturnedSheet:
     """What came back: the column that people filled in, and the row of the plan of each cell."""
 

@@ -52,7 +52,7 @@ def side(source: str | None) -> int:
     return 0 if source is None or source == UNCLEAR else 1 if source == "human" else -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Verification:
     """Tags of documents, and what people found of some of them, in their random order.
 

@@ -137,10 +137,7 @@ def compare(
     few labels is a warning.
     """
     names = list(sides)
-    y, f, pool = (
-        np.stack([getattr(side, name) for side in sides.values()], axis=1)
-        for name in ("y", "f", "f_unlabeled")
-    )
+    y, f, pool = _columns(sides.values())
     options: dict[str, Any] = {
         "target": config.target, "confidence_level": config.confidence_level, "bounds": bounds,
     }  # fmt: skip
@@ -177,6 +174,12 @@ def compare(
         )
     if not config.baseline:
         found.ranks.append(_ranks(sides, measure, several, config))
+
+
+def _columns(sides: Collection[JudgedValues]) -> Iterator[FloatArray]:
+    """Yield human and judge values of labelled units, and those of others; a column per side."""
+    for name in ("y", "f", "f_unlabeled"):
+        yield np.stack([getattr(side, name) for side in sides], axis=1)
 
 
 def require_baseline(baseline: str, names: Sequence[str], what: str) -> None:
@@ -545,9 +548,7 @@ def relative_deltas(
                 ]
                 try:
                     interval = judged_relative_delta_interval(
-                        np.stack([side.y for side in sides], axis=1),
-                        np.stack([side.f for side in sides], axis=1),
-                        np.stack([side.f_unlabeled for side in sides], axis=1),
+                        *_columns(sides),
                         target=config.target,
                         confidence_level=config.confidence_level,
                     )

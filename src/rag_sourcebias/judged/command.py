@@ -486,12 +486,9 @@ def _check_ranking(rankings: RankingOptions) -> None:
 def _inputs(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) -> str:
     """Return what ``labels`` takes as well: of several runs or judges the first."""
     if rankings.run and rankings.labels:
-        files = {
-            "--run": rankings.run[0],
-            "--labels": rankings.labels[0],
-            "--qrels": rankings.qrels,
-        }
-        named = shlex.join(str(part) for pair in files.items() for part in pair)
+        run, labels = rankings.run[0], rankings.labels[0]
+        files = ("--run", run, "--labels", labels, "--qrels", rankings.qrels)
+        named = shlex.join(map(str, files))
         return f"{named} {typed(ctx, 'gain', 'min_grade', 'grades')}".rstrip()
     if not (items.file or items.sample):
         return ""

@@ -309,20 +309,16 @@ def perturb(probs: FloatArray, lam: float | FloatArray) -> FloatArray:
     float64 array of shape (m, L)
         Rows sum to 1.
     """
-    lam = np.broadcast_to(lam, len(probs))
-    up = lam[:, None] >= 0
-    moved = _raised(np.where(up, probs, probs[:, ::-1]), np.abs(lam))
-    return np.where(up, moved, moved[:, ::-1])
-
-
-def _raised(probs: FloatArray, lam: FloatArray) -> FloatArray:
-    """Move mass up, for λ of at least 0."""
+    lam = np.broadcast_to(lam, len(probs))[:, None]
+    up = lam >= 0
+    probs = np.where(up, probs, probs[:, ::-1])  # to move mass up
     tails = np.minimum(np.cumsum(probs[:, :0:-1], axis=1)[:, ::-1], 1.0)
-    keep = 1.0 - lam[:, None]
+    keep = 1.0 - np.abs(lam)
     survival = np.ones((len(probs), probs.shape[1] + 1))
     np.divide(np.minimum(tails, keep), keep, out=survival[:, 1:-1], where=keep > 0)
     survival[:, -1] = 0.0
-    return survival[:, :-1] - survival[:, 1:]
+    moved = survival[:, :-1] - survival[:, 1:]
+    return np.where(up, moved, moved[:, ::-1])
 
 
 # The λ at which a perturbed utility reaches a human value.
@@ -776,13 +772,24 @@ def per_query_intervals(
         assumptions.append(InferCode.FIT_COSTS_ONE)
     else:
         center = recalibration(labels_labelled, y)
+        first, last = crossings(labels_labelled, y)
         if rule == "recalibrated":
             rank = score_rank(len(y), confidence_level)
-            low, high = _one_parameter(labels_labelled, y, center, rank)
+            scores = np.maximum(np.maximum(first - center, center - last), 0.0)
+            radius = float(np.partition(scores, rank - 1)[rank - 1])
+            held = scores <= radius
+            # center ± radius may be rounded short of the query that set the radius, or of the jump
+            # at ±1
+            low = min(center - radius, float(last[held & (last < center)].min(initial=center)))
+            high = max(center + radius, float(first[held & (first > center)].max(initial=center)))
+            low, high = max(low, -1.0), min(high, 1.0)
             assumptions.append(InferCode.FIT_COSTS_ONE)
         else:
+            # the tightest λ that leave so many queries outside on each side
             misses = paper_misses(len(y), confidence_level)
-            low, high = _two_parameters(labels_labelled, y, misses)
+            high, low = float(np.sort(first)[::-1][misses]), float(np.sort(last)[misses])
+            if low > high:  # ties let the bounds pass each other
+                low = high = float(np.clip(0.0, high, low))
             assumptions.append(InferCode.ONE_CORRECTION)
         lower, upper = labels_target.utilities_at(low), labels_target.utilities_at(high)
         estimate = np.clip(labels_target.utilities_at(center), lower, upper)
@@ -795,26 +802,3 @@ def per_query_intervals(
         rule=rule,
         assumptions=tuple(code() for code in assumptions),
     )
-
-
-def _one_parameter(
-    labels: RankedLabels, y: FloatArray, center: float, rank: int
-) -> tuple[float, float]:
-    first, last = crossings(labels, y)
-    scores = np.maximum(np.maximum(first - center, center - last), 0.0)
-    radius = float(np.partition(scores, rank - 1)[rank - 1])
-    held = scores <= radius
-    # center ± radius may be rounded short of the query that set the radius, or of the jump at ±1
-    low = min(center - radius, float(last[held & (last < center)].min(initial=center)))
-    high = max(center + radius, float(first[held & (first > center)].max(initial=center)))
-    return max(low, -1.0), min(high, 1.0)
-
-
-def _two_parameters(labels: RankedLabels, y: FloatArray, misses: int) -> tuple[float, float]:
-    """Return the tightest λ that leave at most ``misses`` queries outside on each side."""
-    first, last = crossings(labels, y)
-    high = float(np.sort(first)[::-1][misses])
-    low = float(np.sort(last)[misses])
-    if low > high:  # ties let the bounds pass each other
-        low = high = float(np.clip(0.0, high, low))
-    return low, high

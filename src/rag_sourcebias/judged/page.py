@@ -76,7 +76,15 @@ _NAME = 40  # characters of a name in a sentence
 def first(report: JudgedResults) -> First:
     """Return the first screen: what people would say, what the judge says, and what is next."""
     one = report.means[0]
-    answer = _plain_mean(report, one)
+    about = _measure(one.measure)
+    if one.system:
+        about = f"{about} of {one.system}"
+    i = one.interval
+    middle, low, high = (value_of(report, one, v) for v in (i.estimate, i.lower, i.upper))
+    answer = (
+        f"{capital(about)} is about {middle}, between {low} and {high}, going by "
+        f"{_labels(report, i.n_labeled, 'human ')}."
+    )
     caption = f"What people would say: {_measure(one.measure)}"
     if report.same_scale:
         caption += "; squares: the judge alone"
@@ -132,18 +140,6 @@ estimated:"
 def _each(report: JudgedResults, n: int) -> int:
     """Return n shared items in labels: of items, each system has its own."""
     return n * len(report.ranks[0].systems) if report.kind == "items" else n
-
-
-def _plain_mean(report: JudgedResults, mean: JudgedMean) -> str:
-    found = mean.interval
-    about = _measure(mean.measure)
-    if mean.system:
-        about = f"{about} of {mean.system}"
-    return (
-        f"{capital(about)} is about {value_of(report, mean, found.estimate)}, between "
-        f"{value_of(report, mean, found.lower)} and {value_of(report, mean, found.upper)}, going "
-        f"by {_labels(report, found.n_labeled, 'human ')}."
-    )
 
 
 def _may_be_best(ranks: JudgedRanks) -> list[str]:

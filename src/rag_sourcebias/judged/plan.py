@@ -337,7 +337,9 @@ def document_interval(
         total = float(part.var(ddof=1)) / n_queries
         degrees = combined_degrees(variance, degrees, total, n_queries - 1)
         variance = max(total, variance)
-    correlation = _correlation(y, labels.document_gains()[sample.rows])
+    judge = labels.document_gains()[sample.rows]
+    told = len(y) >= 3 and np.ptp(y) != 0.0 and np.ptp(judge) > 1e-12
+    correlation = judge_correlation(y, judge) if told else None
     return t_around(
         estimate,
         math.sqrt(variance),
@@ -410,11 +412,6 @@ def combined_degrees(sampling: float, degrees: float, total: float, between: int
     if spent <= 0:
         return float(between)
     return max(1.0, min((sampling + rest) ** 2 / spent, float(between)))
-
-
-def _correlation(y: FloatArray, judge: FloatArray) -> float | None:
-    told = len(y) >= 3 and np.ptp(y) != 0.0 and np.ptp(judge) > 1e-12
-    return judge_correlation(y, judge) if told else None
 
 
 def _notes(k: int, correlation: float | None) -> tuple[Finding, ...]:
@@ -507,7 +504,14 @@ def outlook(
     size = labels.weights * spread
     used = size > 0
     if pilot is None:
-        fitted, scale, shared = _guess(labels, spread, used)
+        gain, shared = labels.document_gains(), SHARED_IN_QUERY
+        center, sd = float(gain[used].mean()), float(gain[used].std())
+        missed = math.sqrt(1 - GUESSED_CORRELATION**2)
+        if sd <= 1e-9 * np.ptp(labels.gains):
+            # a constant judge: a quarter of the scale is the spread of gains that fill half of it
+            sd = float(np.ptp(labels.gains)) / 4 / missed
+        fitted = center + GUESSED_CORRELATION * (gain - center)
+        scale = sd * missed / math.sqrt(np.mean(spread[used] ** 2))
     else:
         rows = _labelled(size, pilot)
         fitted, scale, shared = _from_pilot(labels, spread, rows, pilot[rows])
@@ -528,30 +532,15 @@ def outlook(
     )
 
 
-def _guess(
-    labels: RankedLabels, spread: FloatArray, used: npt.NDArray[np.bool_]
-) -> tuple[FloatArray, float, float]:
-    gain = labels.document_gains()
-    center, sd = float(gain[used].mean()), float(gain[used].std())
-    missed = math.sqrt(1 - GUESSED_CORRELATION**2)
-    if sd <= 1e-9 * np.ptp(labels.gains):
-        # a constant judge: a quarter of the scale is the spread of gains that fill half of it
-        sd = float(np.ptp(labels.gains)) / 4 / missed
-    return (
-        center + GUESSED_CORRELATION * (gain - center),
-        sd * missed / math.sqrt(np.mean(spread[used] ** 2)),
-        SHARED_IN_QUERY,
-    )
-
-
 def _from_pilot(
     labels: RankedLabels, spread: FloatArray, rows: IntArray, y: FloatArray
 ) -> tuple[FloatArray, float, float]:
-    if len(rows) < FEWEST_PILOT:
+    n = len(rows)
+    if n < FEWEST_PILOT:
         raise InsufficientDataError(
-            f"a pilot of {len(rows)} labelled documents with weight tells too little; "
+            f"a pilot of {n} labelled documents with weight tells too little; "
             f"{FEWEST_PILOT} are needed, or none for a guess",
-            n=len(rows),
+            n=n,
             n_needed=FEWEST_PILOT,
         )
     x = judge_features(labels)
@@ -559,7 +548,7 @@ def _from_pilot(
     standard = (y - x[rows] @ coefficients) / spread[rows]
     # averaged as documents will be drawn: what is drawn rarely matters little to the width
     drawn = labels.weights[rows] * spread[rows]
-    variance = float(drawn @ standard**2) / float(drawn.sum()) * len(rows) / (len(rows) - 3)
+    variance = float(drawn @ standard**2) / float(drawn.sum()) * n / (n - 3)
     query = labels.query[rows]
     total = np.bincount(query, weights=standard)
     count = np.bincount(query)
@@ -668,14 +657,14 @@ class Curve:
         """Return the half-width from n labels that about 80 % of draws like the pilot's reach."""
         quantile = t_quantile(self.probability, max(n - self.rank, 1))
         rest = max(1 - n / self.pool, 0.0) if self.target == "pool" else 1.0
+        freed = rest / (1 - self.rank / n)
         each = self.variance * self.growth(n)
         widened = math.sqrt(1 + self.scale * self.n_pilot / n)
         if self.bounds is None:
-            each *= rest / (1 - self.rank / n)
-            return widened * quantile * math.sqrt(each / n + self.shared)
+            return widened * quantile * math.sqrt(each * freed / n + self.shared)
         width = self.bounds[1] - self.bounds[0]
         largest = width**2 / 4  # of any variance between the bounds
-        each = min(each, (1 + _LEVERAGE / n) * largest) * (rest / (1 - self.rank / n))
+        each = min(each, (1 + _LEVERAGE / n) * largest) * freed
         share = (self.mean - self.bounds[0]) / width
         # as infer.judged.score_form does it
         pseudo = rest * self.pseudo / 2 * ((1 - share) ** 2 + share**2)
@@ -863,9 +852,22 @@ def plan_item_labels(
         the half-width (with the number of items needed).
     """
     check_level(confidence_level)
-    human, judge = _pilot_values(y, yhat)
+    sample = JudgedSample.build(y, yhat, ())
+    human, judge, n = sample.y[:, 0], sample.x[:, 0], sample.n_labeled
+    if n < MIN_LABELED:
+        raise InsufficientDataError(
+            f"a pilot of {n} pairs tells too little; {MIN_LABELED} are needed",
+            n=n,
+            n_needed=MIN_LABELED,
+        )
+    if not has_spread(human):
+        raise InsufficientDataError(
+            f"all {n} human values of the pilot are {human[0]:g}: their spread cannot be "
+            "estimated; label more items",
+            n=n,
+        )
     wanted = positive(half_width)
-    n, pool = len(human), len(human) + int(n_unlabeled)
+    pool = n + int(n_unlabeled)
     with_judge, alone = (
         _curve(human, judge, pool, method, target=target, confidence_level=confidence_level)
         for method in ("regression", "labels")
@@ -897,24 +899,6 @@ def plan_item_labels(
         text=text,
         assumptions=(assumption,),
     )
-
-
-def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    sample = JudgedSample.build(y, yhat, ())
-    human, judge = sample.y[:, 0], sample.x[:, 0]
-    if len(human) < MIN_LABELED:
-        raise InsufficientDataError(
-            f"a pilot of {len(human)} pairs tells too little; {MIN_LABELED} are needed",
-            n=len(human),
-            n_needed=MIN_LABELED,
-        )
-    if not has_spread(human):
-        raise InsufficientDataError(
-            f"all {len(human)} human values of the pilot are {human[0]:g}: their spread cannot be "
-            "estimated; label more items",
-            n=len(human),
-        )
-    return human, judge
 
 
 # How many human labels: for a ranking metric, and for judged answers or items.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress, product
+from itertools import chain, compress, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -1197,10 +1197,16 @@ def audit_style(
             "distractors): finding the right one is easier than in a large index, so a loss of "
             "quality shows less",
         )
+    # one after the other, so that only one holds its vectors
+    searches: Iterator[_EncoderSearch | _BM25Search | _StackSearch] = chain(
+        [_BM25Search(bm25, corpora)] if bm25 is not None else [],
+        (_EncoderSearch(encoder, corpora, stage) for encoder in encoders),
+        (_StackSearch(spec, corpora, stage) for spec in retrievers),
+    )
     report = assemble_styles(
         [
             _system(search, complete, corpora, config, index=index, stage=stage)
-            for search in _searches(corpora, encoders, bm25, retrievers, stage)
+            for search in searches
         ],
         complete,
         config,
@@ -1209,22 +1215,6 @@ def audit_style(
         n_distractors=corpora.n_distractors,
     )
     return _with_statistics(report, complete, stage) if text_statistics else report
-
-
-def _searches(
-    corpora: StyleCorpora,
-    encoders: Sequence[Encoder],
-    bm25: BM25Spec | None,
-    retrievers: Sequence[RetrieverSpec],
-    stage: Stage,
-) -> Iterator[_EncoderSearch | _BM25Search | _StackSearch]:
-    """One system after the other, so that only one holds its vectors."""
-    if bm25 is not None:
-        yield _BM25Search(bm25, corpora)
-    for encoder in encoders:
-        yield _EncoderSearch(encoder, corpora, stage)
-    for spec in retrievers:
-        yield _StackSearch(spec, corpora, stage)
 
 
 def _system(

@@ -135,7 +135,13 @@ def style(
     if not (encoder or bm25 or retriever):
         raise DataError("nothing to audit: give --encoder <model>, --retriever <spec> or --bm25")
     require_writable(report)
-    styled = _with_distractors(_load(file, sample=sample, columns=columns), distractors)
+    if sample == (file is not None):
+        raise DataError("give one data set: a file of styled texts, or --sample")
+    styled = load_styled_sample()
+    if file is not None:
+        styled = read_styled_texts(file, columns=columns.named())
+    if distractors is not None:
+        styled = _with_distractors(styled, distractors)
     with stages() as progress:
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
         found = audit_style(
@@ -151,18 +157,8 @@ def style(
     deliver(found, report, texts=texts, table=table)
 
 
-def _load(file: Path | None, *, sample: bool, columns: Columns) -> StyledTexts:
-    if sample == (file is not None):
-        raise DataError("give one data set: a file of styled texts, or --sample")
-    if file is not None:
-        return read_styled_texts(file, columns=columns.named())
-    return load_styled_sample()
-
-
-def _with_distractors(texts: StyledTexts, path: Path | None) -> StyledTexts:
+def _with_distractors(texts: StyledTexts, path: Path) -> StyledTexts:
     """Add documents to the index that do not go by the id of one that is audited."""
-    if path is None:
-        return texts
     found = read_texts(path)
     ids = set(texts.doc_ids)
     # in a BEIR folder d1@human and d1@llm are both the document d1

@@ -15,13 +15,6 @@ def test_t_equals_scipy(level):
     assert (found.lower, found.upper) == pytest.approx(tuple(expected), abs=1e-12)
 
 
-def test_t_of_a_pool_shrinks_with_the_share_that_is_labelled():
-    whole = t_interval(VALUES)
-    half = t_interval(VALUES, fraction_labeled=0.5)
-    assert half.half_width == pytest.approx(whole.half_width * np.sqrt(0.5))
-    assert t_interval(VALUES, fraction_labeled=1.0).half_width == 0.0
-
-
 @pytest.mark.parametrize(("hits", "n"), [(0, 12), (1, 12), (7, 30), (30, 30)])
 @pytest.mark.parametrize("level", [0.9, 0.95])
 def test_proportions_equal_scipy(hits, n, level):
