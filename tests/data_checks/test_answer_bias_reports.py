@@ -22,6 +22,7 @@ from rag_sourcebias.answers.data import AnswerConfig
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.neural.loading import SentenceEncoder
+from support.real_data import data_folder
 
 pytestmark = pytest.mark.data
 OTHER = {"NQ": "TQ", "TQ": "NQ"}
@@ -65,10 +66,7 @@ def encoder(name):
 
 @pytest.fixture(scope="module")
 def evouna():
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    return {n: read_answer_texts(Path(root) / "evouna" / f"{n}.json.gz") for n in OTHER}
+    return {n: read_answer_texts(data_folder() / "evouna" / f"{n}.json.gz") for n in OTHER}
 
 
 @pytest.fixture(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.tagging.detector.fit import fit_detector
 from rag_sourcebias.tagging.detector.model import evaluate
+from support.real_data import data_folder
 
 pytestmark = pytest.mark.data
 
@@ -22,10 +21,7 @@ LONGEST = 800
 
 
 def essays() -> list[tuple[str, str, str, str]]:
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    with gzip.open(Path(root) / "outfox" / "test.jsonl.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(data_folder() / "outfox" / "test.jsonl.gz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file][:N_PROMPTS]
     return [
         (f"{row['id']}/{key}", row[key][:LONGEST], source, row["query"])

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import SourceExplanation
 from rag_sourcebias.intake.beir import read_beir
+from support.real_data import data_folder
 
 pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")
 def found() -> SourceExplanation:
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    report = explain_sources(read_beir(Path(root) / "nq-utd", name="nq-utd"))
+    report = explain_sources(read_beir(data_folder() / "nq-utd", name="nq-utd"))
     assert len(report.sources) == 1
     return report.sources[0]
 

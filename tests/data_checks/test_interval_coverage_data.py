@@ -6,13 +6,14 @@ The bound is the binomial tolerance: 1 chance in 1,000 to fail at a true coverag
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import bdtr
+
+from support.real_data import data_folder
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "coverage"))
 
@@ -42,10 +43,7 @@ AT_THE_CEILING = ["judge_logits/Summeval_fluency 4omini", "judge_logits/Summeval
 
 @pytest.fixture(scope="module")
 def sets():
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    return {found.name: found for found in real_sets(Path(root))}
+    return {found.name: found for found in real_sets(data_folder())}
 
 
 def lowest(data, **options):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,16 +15,14 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.intake.judged import read_judged_items
 from rag_sourcebias.judged.judge_audit import BiasColumns, audit_judge, judge_biases
 from support.judged_items import judged_items
+from support.real_data import data_folder
 
 pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")
 def root():
-    value = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not value:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    return Path(value)
+    return data_folder()
 
 
 def dl_rows(root):

@@ -6,9 +6,7 @@ points with dtype or tokenisation, so no test pins it.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +19,7 @@ from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
+from support.real_data import data_folder
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 
@@ -29,10 +28,7 @@ LLM = "llm:llama-2-7b-chat-tmp0.2"
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    return read_beir(Path(root) / "nq-utd")
+    return read_beir(data_folder() / "nq-utd")
 
 
 @pytest.fixture(scope="module")

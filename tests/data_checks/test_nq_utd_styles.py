@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from rag_sourcebias.style.measure import (
     rank_versions,
     unfairness_score,
 )
+from support.real_data import data_folder
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 
@@ -28,10 +28,7 @@ STYLES = [str(i) for i in range(9)]
 
 
 def folder() -> Path:
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    return Path(root) / "nq-utd-styles"
+    return data_folder() / "nq-utd-styles"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +20,7 @@ import pytest
 from rag_sourcebias.core.data import Qrels, Query, Run
 from rag_sourcebias.style.audit import style_quality
 from rag_sourcebias.style.data import StyleConfig
+from support.real_data import data_folder
 
 pytestmark = pytest.mark.data
 
@@ -83,10 +83,7 @@ def quality(root: Path, setting: str):
 
 @pytest.fixture(scope="module")
 def found():
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    return {setting: quality(Path(root), setting) for setting in SETTINGS}
+    return {setting: quality(data_folder(), setting) for setting in SETTINGS}
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.source.audit import other_above
+from support.real_data import data_folder
 
 pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")
 def pairs():
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    path = Path(root) / "perplexity_trap" / "pos_rel_ance.jsonl.gz"
+    path = data_folder() / "perplexity_trap" / "pos_rel_ance.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 

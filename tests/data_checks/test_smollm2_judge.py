@@ -6,8 +6,6 @@ import csv
 import gzip
 import importlib.util
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ pytest.importorskip("sentence_transformers")
 from rag_sourcebias.core.completions import JudgeItem
 from rag_sourcebias.judged.judges import LLMJudge
 from rag_sourcebias.llm.ask import CompletionCache
+from support.real_data import data_folder
 
 pytestmark = [
     pytest.mark.data,
@@ -32,10 +31,7 @@ PER_GRADE = 6
 
 @pytest.fixture(scope="module")
 def pairs() -> list[tuple[JudgeItem, int]]:
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    folder = Path(root) / "dl_human_llm"
+    folder = data_folder() / "dl_human_llm"
     with gzip.open(folder / "passages.dl19.jsonl.gz", "rt", encoding="utf-8") as lines:
         texts = {row["docid"]: row["text"] for row in map(json.loads, lines)}
     with (folder / "queries.dl19.tsv").open(encoding="utf-8") as lines:

@@ -14,8 +14,9 @@ from math import log2
 import numpy as np
 import pytest
 from simulation import acceptable
+from tagged_texts import dataset_of
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, Query, Run
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import (
     DebiasConfig,
@@ -59,20 +60,10 @@ class Coins:
 
 @cache
 def data(n: int) -> Dataset:
-    rows = [
-        (f"{s}{i}", DocTags(source=source, pair_id=str(i)))
-        for i in range(n)
-        for s, source in (("h", "human"), ("l", LLM))
-    ]
-    return Dataset(
-        name="coins",
-        corpus=Corpus(
-            texts=tuple(str(i) for i in range(n) for _ in "hl"), tags=TagTable.from_tags(rows)
-        ),
-        queries=tuple(Query(query_id=f"q{i}", text=str(i)) for i in range(n)),
-        qrels=Qrels.from_rows([(f"q{i}", f"{s}{i}", 1) for i in range(n) for s in "hl"]),
-        design="rewrites",
-    )
+    sides = (("h", "human"), ("l", LLM))
+    rows = [(f"{s}{i}", source, str(i), str(i)) for i in range(n) for s, source in sides]
+    grades = {f"q{i}": {f"h{i}": 1, f"l{i}": 1} for i in range(n)}
+    return dataset_of(rows, {f"q{i}": str(i) for i in range(n)}, grades, name="coins")
 
 
 def measured(before: float, after: float, rng: np.random.Generator, n: int = N) -> DebiasReport:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from tagged_texts import Row, dataset_of
 
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Dataset
 
 LLM = "llm:x"
 N_PAIRS, PER_QUERY = 120, 2
@@ -23,7 +24,7 @@ def explained_dataset(
     """
     rng = np.random.default_rng(seed)
     filler = np.array([f"w{i}" for i in range(40)])
-    rows: list[tuple[str, str, DocTags]] = []
+    rows: list[Row] = []
     qrels: dict[str, dict[str, int]] = {}
     for pair in range(n):
         topic = [f"t{pair // PER_QUERY}a", f"t{pair // PER_QUERY}b", f"t{pair // PER_QUERY}c"]
@@ -33,22 +34,12 @@ def explained_dataset(
         rewritten += ["moreover"] * int(rng.integers(1, 4))
         for source, words in (("human", [*topic, *body]), *((s, rewritten) for s in sources)):
             doc_id = f"{pair}@{source}"
-            tags = DocTags(source=source, pair_id=str(pair))
-            rows.append((doc_id, " ".join(words), tags))
+            rows.append((doc_id, source, str(pair), " ".join(words)))
             qrels.setdefault(f"q{pair // PER_QUERY}", {})[doc_id] = 1
-    queries = tuple(
-        Query(query_id=name, text=f"t{name[1:]}a t{name[1:]}b t{name[1:]}c") for name in qrels
-    )
-    return Dataset(
-        name="explained",
-        design="rewrites",
-        corpus=Corpus(
-            texts=tuple(text for _, text, _ in rows),
-            tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags in rows),
-        ),
-        queries=queries if judged else (),
-        qrels=Qrels.from_dict(qrels if judged else {}),
-    )
+    if not judged:
+        qrels = {}
+    queries = {name: f"t{name[1:]}a t{name[1:]}b t{name[1:]}c" for name in qrels}
+    return dataset_of(rows, queries, qrels, name="explained")
 
 
 class LikingEncoder:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from tagged_texts import Row, dataset_of
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Dataset
 
 FAVOUR = 0.05
 LLM = "llm:x"
@@ -43,7 +44,7 @@ def favoured_dataset(
 ) -> Dataset:
     """``N_PAIRS`` pairs for each topic; what grade a pair has depends on its number."""
     rng = np.random.default_rng(0)
-    rows: list[tuple[str, str, DocTags]] = []
+    rows: list[Row] = []
     judged: dict[str, dict[str, int]] = {}
     for topic in range(N_TOPICS):
         for pair in range(N_PAIRS):
@@ -51,15 +52,8 @@ def favoured_dataset(
             for source in sources:
                 doc_id = f"{topic}-{pair}@{source}"
                 own = worth + rng.normal(0, 0.04)
-                tags = DocTags(source=source, pair_id=f"{topic}-{pair}")
-                rows.append((doc_id, f"topic {topic} worth {own:.7f} by {source}", tags))
+                text = f"topic {topic} worth {own:.7f} by {source}"
+                rows.append((doc_id, source, f"{topic}-{pair}", text))
                 judged.setdefault(str(topic), {})[doc_id] = grade(pair)
-    return Dataset(
-        name="favoured",
-        corpus=Corpus(
-            texts=tuple(text for _, text, _ in rows),
-            tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags in rows),
-        ),
-        queries=tuple(Query(query_id=str(t), text=f"topic {t}") for t in range(N_TOPICS)),
-        qrels=Qrels.from_dict(judged),
-    )
+    queries = {str(topic): f"topic {topic}" for topic in range(N_TOPICS)}
+    return dataset_of(rows, queries, judged, name="favoured", design="unknown")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from tagged_texts import Row, dataset_of
+
+from rag_sourcebias.core.data import Corpus, Dataset, Query, Run
 
 LLM = "llm:rewriter"
 _PLACES = ("Lisbon", "Ghent", "Oslo", "Turin", "Delft", "Porto", "Graz", "Leeds")
@@ -60,12 +62,12 @@ def paired_dataset(
     texts : sequence of (pair id, original, rewrite), optional
         Further pairs of the first source, without a query.
     """
-    rows: list[tuple[str, str, DocTags]] = []
+    rows: list[Row] = []
     judged: dict[str, dict[str, int]] = {}
 
     def add(name: str, source: str, text: str) -> str:
         doc_id = f"{name}@{source}"
-        rows.append((doc_id, text, DocTags(source=source, pair_id=name)))
+        rows.append((doc_id, source, name, text))
         return doc_id
 
     for i in range(n):
@@ -79,16 +81,8 @@ def paired_dataset(
     for name, original, text in texts:
         add(name, "human", original)
         add(name, sources[0], text)
-    return Dataset(
-        name="paired",
-        corpus=Corpus(
-            texts=tuple(text for _, text, _ in rows),
-            tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags in rows),
-        ),
-        queries=tuple(Query(query_id=f"q{i}", text=f"number{i}") for i in range(n)),
-        qrels=Qrels.from_dict(judged),
-        design=design,
-    )
+    queries = {f"q{i}": f"number{i}" for i in range(n)}
+    return dataset_of(rows, queries, judged, name="paired", design=design)
 
 
 class WordSpec:

@@ -1,22 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from tagged_texts import corpus_of
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Query
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import paired_sources, training_pairs, twin_texts
 
 HUMAN, LLM, SECOND = "human", "llm:a", "llm:b"
-
-
-def corpus_of(*rows: tuple[str, str | None, str | None, str]) -> Corpus:
-    """Corpus from (doc_id, source, pair_id, text)."""
-    return Corpus(
-        texts=tuple(text for *_, text in rows),
-        tags=TagTable.from_tags(
-            (doc_id, DocTags(source=source, pair_id=pair)) for doc_id, source, pair, _ in rows
-        ),
-    )
 
 
 PAIRED = corpus_of(

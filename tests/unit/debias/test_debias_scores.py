@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from parity_offsets import offset
+from tagged_texts import dataset_of
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Dataset, DocTags, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
@@ -50,26 +51,19 @@ class Vectors:
 
 def make(n: int = 30, *, sources=("human", LLM, SECOND), untagged: int = 0, name="made") -> Dataset:
     """Each topic has two pairs; the first is relevant (grade 2 for every third), queries share."""
-    rows, texts, grades = [], [], {}
+    rows, grades = [], {}
     for i in range(n):
         for j in range(2):
             for source in sources:
-                rows.append((f"{source}-{i}-{j}", DocTags(source=source, pair_id=f"p{i}-{j}")))
                 words = "plainly" if source == "human" else f"rewritten by {source}"
-                texts.append(f"topic{i} {j} {words}")
+                text = f"topic{i} {j} {words}"
+                rows.append((f"{source}-{i}-{j}", source, f"p{i}-{j}", text))
                 if j == 0:
                     grades.setdefault(f"q{i}", {})[rows[-1][0]] = 2 if i % 3 == 0 else 1
     for i in range(untagged):
-        rows.append((f"u{i}", DocTags()))
-        texts.append(f"topic{i} of unknown hand")
+        rows.append((f"u{i}", None, None, f"topic{i} of unknown hand"))
         grades[f"q{i}"][f"u{i}"] = 1
-    return Dataset(
-        name=name,
-        corpus=Corpus(texts=tuple(texts), tags=TagTable.from_tags(rows)),
-        queries=tuple(Query(query_id=f"q{i}", text=f"topic{i} asked") for i in range(n)),
-        qrels=Qrels.from_dict(grades),
-        design="rewrites",
-    )
+    return dataset_of(rows, {f"q{i}": f"topic{i} asked" for i in range(n)}, grades, name=name)
 
 
 def ndcg(ranked: list[str], grades: dict[str, int], k: int) -> float:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from parity_offsets import offset
+from tagged_texts import dataset_of
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import Dataset, Qrels, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.debias.audit import (
     judged_pairs,
@@ -45,24 +46,16 @@ def make(
     n: int = 60, *, sources=("human", LLM), name="made", paired: bool = True, judged=None
 ) -> Dataset:
     """Topic i has one document per source and, for every third, two useless ones per source."""
-    rows, texts, grades = [], [], {}
+    rows, grades = [], {}
     for i in range(n):
         for source in sources:
             doc = f"{source}-{i}"
-            rows.append((doc, DocTags(source=source, pair_id=f"p{i}" if paired else None)))
-            texts.append(f"topic{i} by {source}")
+            rows.append((doc, source, f"p{i}" if paired else None, f"topic{i} by {source}"))
             if judged is None or source in judged:
                 grades.setdefault(f"q{i}", {})[doc] = 1
             for j in range(2 if i % 3 == 0 else 0):
-                rows.append((f"{source}-{i}-{j}", DocTags(source=source)))
-                texts.append(f"topic{i} useless {j} by {source}")
-    return Dataset(
-        name=name,
-        corpus=Corpus(texts=tuple(texts), tags=TagTable.from_tags(rows)),
-        queries=tuple(Query(query_id=f"q{i}", text=f"topic{i}") for i in range(n)),
-        qrels=Qrels.from_dict(grades),
-        design="rewrites",
-    )
+                rows.append((f"{doc}-{j}", source, None, f"topic{i} useless {j} by {source}"))
+    return dataset_of(rows, {f"q{i}": f"topic{i}" for i in range(n)}, grades, name=name)
 
 
 class Spec:

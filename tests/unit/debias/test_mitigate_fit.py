@@ -18,8 +18,9 @@ from favoured_twins import (
     favoured_dataset,
 )
 from hashing_encoder import HashingEncoder
+from tagged_texts import corpus_of
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection, score_twins
@@ -154,10 +155,7 @@ def axis_corpus(n: int = 80) -> Corpus:
     rows = [
         (f"{i}{s[0]}", s, f"p{i}", f"topic {i} by {s}") for i in range(n) for s in ("human", LLM)
     ]
-    return Corpus(
-        texts=tuple(text for *_, text in rows),
-        tags=TagTable.from_tags((d, DocTags(source=s, pair_id=p)) for d, s, p, _ in rows),
-    )
+    return corpus_of(*rows)
 
 
 @pytest.mark.parametrize("method", ["mean", "pca"])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from judged_pools import GAINS
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.samples import inclusion_probabilities
@@ -15,14 +16,10 @@ from rag_sourcebias.judged.plan import (
     residual_spread,
 )
 
-GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 
-
-def pool(n_queries=40, n_docs=12, *, cutoff=10, seed=0, one_hot=False):
+def pool(n_queries=40, n_docs=12, *, cutoff=10, seed=0):
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet(np.full(4, 0.4), (n_queries, n_docs))
-    if one_hot:
-        probs = np.eye(4)[probs.argmax(-1)]
     return RankedLabels.from_grid(probs, dcg_weights(np.arange(1, n_docs + 1), cutoff), GAINS)
 
 

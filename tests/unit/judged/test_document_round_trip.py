@@ -6,8 +6,8 @@ import csv
 
 import numpy as np
 import pytest
+from judged_pools import GAINS, pool
 
-from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.plan import (
     DocumentSample,
     design_document_sample,
@@ -15,18 +15,6 @@ from rag_sourcebias.judged.plan import (
     plan_labels,
 )
 from rag_sourcebias.judged.sheets import read_sheet, write_sheet
-
-GAINS = np.array([0.0, 1.0, 3.0, 7.0])
-
-
-def judged_pool(n_queries=200, n_docs=10):
-    rng = np.random.default_rng(4)
-    truth = rng.normal(0.3, 0.8, (n_queries, 1)) + rng.normal(0, 0.9, (n_queries, n_docs))
-    grade = np.digitize(truth, [0.0, 1.0, 2.0])
-    seen = np.digitize(0.7 * truth + 0.8 + rng.normal(0, 0.6, truth.shape), [0.0, 1.0, 2.0])
-    probs = 0.6 * np.eye(4)[seen] + 0.1
-    labels = RankedLabels.from_grid(probs, dcg_weights(np.arange(1, n_docs + 1), 10), GAINS)
-    return labels, grade.ravel()
 
 
 def sheet_rows(labels, rows):
@@ -52,7 +40,8 @@ def annotate(path, grade):
 
 
 def test_from_a_pool_to_an_interval(tmp_path):
-    labels, grade = judged_pool()
+    labels, gains = pool(n_queries=200, n_docs=10)
+    grade = np.searchsorted(GAINS, gains)
     plan = plan_labels(labels, half_width=1.0, target="pool")
     sample = design_document_sample(labels, plan.n_labels, rng=7)
     path = tmp_path / "labels.csv"

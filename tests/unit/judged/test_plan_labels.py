@@ -4,32 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from judged_pools import pool
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.plan import (
     design_document_sample,
     document_interval,
     plan_labels,
 )
-
-GAINS = np.array([0.0, 1.0, 3.0, 7.0])
-
-
-def pool(n_queries=300, seed=0, kind="doubt"):
-    rng = np.random.default_rng(seed)
-    level = rng.normal(0.4, 0.8, (n_queries, 1)) - 0.4 * np.log(np.arange(1, 11))
-    truth = level + rng.normal(0, 0.9, (n_queries, 10))
-    grade = np.digitize(truth, [0.0, 1.0, 2.0])
-    seen = np.digitize(0.6 * truth + 1 + rng.normal(0, 0.7, truth.shape), [0.0, 1.0, 2.0])
-    probs = 0.6 * np.eye(4)[seen] + 0.1
-    if kind == "constant":
-        probs = np.full_like(probs, 0.25)
-    if kind == "constant one hot":
-        probs = np.zeros_like(probs)
-        probs[..., 1] = 1
-    labels = RankedLabels.from_grid(probs, dcg_weights(np.arange(1, 11), 10), GAINS)
-    return labels, GAINS[grade].ravel()
 
 
 def pilot_of(y, rows):
@@ -39,7 +21,7 @@ def pilot_of(y, rows):
 @pytest.mark.parametrize("target", ["population", "pool"])
 @pytest.mark.parametrize("n_labels", [150, 300, 1000])
 def test_a_pilot_foretells_the_width(n_labels, target):
-    labels, y = pool()
+    labels, y = pool(n_queries=300, n_docs=10)
     rng = np.random.default_rng(1)
     ratios = []
     for seed in range(20):
@@ -53,7 +35,7 @@ def test_a_pilot_foretells_the_width(n_labels, target):
 
 @pytest.mark.parametrize("target", ["population", "pool"])
 def test_the_width_asked_for_is_reached_and_no_more(target):
-    labels, y = pool()
+    labels, y = pool(n_queries=300, n_docs=10)
     pilot = pilot_of(y, np.arange(0, 3000, 30))
     plan = plan_labels(labels, half_width=0.9, target=target, pilot=pilot)
     assert plan.half_width <= 0.9 * (1 + 1e-9)
@@ -65,7 +47,7 @@ def test_the_width_asked_for_is_reached_and_no_more(target):
 
 
 def test_whole_queries_without_a_judge_follow_the_textbook():
-    labels, y = pool(2000)
+    labels, y = pool(n_queries=2000, n_docs=10)
     whole = np.arange(20_000)  # everything known: no guess left
     plan = plan_labels(labels, n_labels=20_000, target="population", pilot=pilot_of(y, whole[:-1]))
     variance = labels.total(y).var(ddof=1)
@@ -74,14 +56,14 @@ def test_whole_queries_without_a_judge_follow_the_textbook():
 
 
 def test_more_labels_narrower():
-    labels, _ = pool()
+    labels, _ = pool(n_queries=300, n_docs=10)
     widths = [plan_labels(labels, n_labels=n).half_width for n in (50, 100, 500, 2000, 3000)]
     assert widths == sorted(widths, reverse=True)
     assert plan_labels(labels, n_labels=3000, target="pool").half_width == 0
 
 
 def test_refusals():
-    labels, y = pool()
+    labels, y = pool(n_queries=300, n_docs=10)
     for options in ({}, {"half_width": 1, "n_labels": 100}):
         with pytest.raises(DataError, match="either half_width or n_labels"):
             plan_labels(labels, **options)

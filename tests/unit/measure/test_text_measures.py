@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tagged_texts import corpus_of
 
-from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.measure.texts import jaccard, mean_words, overlap, word_counts
 from rag_sourcebias.source.audit import match_lengths
-
-
-def corpus(*rows):
-    """Rows of (id, source, pair, text)."""
-    return Corpus(
-        texts=tuple(text for *_, text in rows),
-        tags=TagTable.from_tags((i, DocTags(source=s, pair_id=p)) for i, s, p, _ in rows),
-    )
 
 
 @pytest.mark.parametrize(
@@ -43,16 +35,16 @@ def test_word_counts():
 
 
 def test_mean_words_per_source():
-    both = corpus(
+    both = corpus_of(
         ("a", "human", None, "one two"), ("b", "human", None, ""), ("c", "llm:x", None, "x")
     )
     assert mean_words(both) == {"human": 1.0, "llm:x": 1.0}
     assert mean_words(both.of_source("human")) == {"human": 1.0}
-    assert mean_words(corpus(("a", None, None, "x"))) == {}
+    assert mean_words(corpus_of(("a", None, None, "x"))) == {}
 
 
 def test_match_lengths_cuts_to_the_shortest_version():
-    given = corpus(
+    given = corpus_of(
         ("h1", "human", "p1", "One, two; three four."),
         ("l1", "llm:x", "p1", "(uno) dos!"),
         ("m1", "llm:y", "p1", "a b c"),
@@ -69,10 +61,10 @@ def test_match_lengths_cuts_to_the_shortest_version():
 
 
 def test_match_lengths_of_a_single_pair():
-    given = corpus(("h", "human", "p", "one two three"), ("l", "llm:x", "p", "one two"))
+    given = corpus_of(("h", "human", "p", "one two three"), ("l", "llm:x", "p", "one two"))
     assert match_lengths(given).texts == ("one two", "one two")
 
 
 def test_match_lengths_needs_pairs():
     with pytest.raises(DataError, match="no document has a pair_id"):
-        match_lengths(corpus(("a", "human", None, "x")))
+        match_lengths(corpus_of(("a", "human", None, "x")))

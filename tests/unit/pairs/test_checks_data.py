@@ -7,15 +7,14 @@ set as it is, real faults of the model included: a pessimistic figure.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.pairs.checks import check_pairs
+from support.real_data import data_folder
 
 Texts = list[str]
 Plant = Callable[[str, str, np.random.Generator, Texts], str | None]
@@ -124,13 +123,6 @@ PLANTS: dict[str, tuple[str, Plant]] = {
     "other language": ("language", foreign),
     "loop": ("loop", looped),
 }
-
-
-def data_folder() -> Path:
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    return Path(root)
 
 
 def nq_utd() -> tuple[Texts, Texts]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+import pytest
+from tagged_texts import dataset_of
+
+from rag_sourcebias.core.data import Corpus, DocTags, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import audit_source
@@ -55,25 +58,13 @@ class Spec:
 
 @pytest.fixture
 def dataset():
-    rows, texts, grades = [], [], {}
+    rows, queries, grades = [], {}, {}
     for i, topic in enumerate(TOPICS * 3):
-        rows.append((f"h{i}", DocTags(source="human", pair_id=f"p{i}")))
-        texts.append(f"about {topic} number{i} briefly put")
-        rows.append((f"l{i}", DocTags(source="llm:x", pair_id=f"p{i}")))
-        texts.append(f"about {topic} number{i} briefly")
+        queries[f"q{i}"] = f"about {topic} number{i}"
+        rows.append((f"h{i}", "human", f"p{i}", f"about {topic} number{i} briefly put"))
+        rows.append((f"l{i}", "llm:x", f"p{i}", f"about {topic} number{i} briefly"))
         grades[f"q{i}"] = {f"h{i}": 1, f"l{i}": 1}
-    queries = tuple(
-        Query(query_id=f"q{i}", text=f"about {t} number{i}") for i, t in enumerate(TOPICS * 3)
-    )
-    return Dataset(
-        name="toy",
-        corpus=Corpus(texts=tuple(texts), tags=TagTable.from_tags(rows)),
-        queries=queries,
-        qrels=Qrels.from_dict(grades),
-        design="rewrites",
-        license="CC0",
-        attribution="nobody",
-    )
+    return dataset_of(rows, queries, grades, license="CC0", attribution="nobody")
 
 
 def test_length_explains_a_length_effect(dataset):
@@ -133,12 +124,8 @@ def test_unpaired_documents_are_not_length_matched(dataset):
     tags = TagTable.from_tags(
         (d, DocTags(source=dataset.corpus.tags.get(d).source)) for d in dataset.corpus.doc_ids
     )
-    loose = Dataset(
-        name="loose",
-        corpus=Corpus(texts=dataset.corpus.texts, tags=tags),
-        queries=dataset.queries,
-        qrels=dataset.qrels,
-    )
+    corpus = Corpus(texts=dataset.corpus.texts, tags=tags)
+    loose = replace(dataset, corpus=corpus, design="unknown")
     report = audit_source(loose, [Spec("overlap")], config=CONFIG)
     assert [s.variant for s in report.systems] == ["mixed"]
     assert report.system("overlap").twins == ()

@@ -1,19 +1,18 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+from tagged_texts import corpus_of
 
-from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, text_scores
 from rag_sourcebias.source.audit import source_text_statistics
+from support.real_data import data_folder
 
 pytest.importorskip("sacrebleu")
 pytest.importorskip("nltk")
@@ -128,8 +127,7 @@ def corpus():
         ("u1", None, "p1", "nobody knows"),
         ("m1", "a-machine", "p1", "sat the cat"),
     ]
-    tags = [(i, DocTags(source=source, pair_id=pair)) for i, source, pair, _ in rows]
-    return Corpus(texts=tuple(r[3] for r in rows), tags=TagTable.from_tags(tags))
+    return corpus_of(*rows)
 
 
 def test_sources_are_compared_with_their_twins_of_the_baseline():
@@ -160,10 +158,7 @@ def test_a_baseline_that_no_document_has():
 
 @pytest.mark.data
 def test_real_styles_differ_in_length_as_published():
-    folder = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not folder:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data")
-    path = Path(folder) / "nq-utd-styles" / "styles.jsonl"
+    path = data_folder() / "nq-utd-styles" / "styles.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     texts = {s: [row["doc_styles"][s] for row in rows] for s in map(str, range(9))}
     texts["human"] = [row["human"] for row in rows]
