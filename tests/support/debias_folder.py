@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from static_model import static
 
 LLM = "llm:rewriter"
 WORDS = tuple(f"word{i}" for i in range(120))
@@ -48,23 +49,13 @@ def write_folder(
 
 def write_model(folder: Path, *, gain: float = 0.35, dimension: int = 48) -> Path:
     """Write a model of word vectors in which questions and the word of rewrites are alike."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import WhitespaceSplit
-
-    names = ["[UNK]", MARK, ASKING, *WORDS]
-    tokenizer = Tokenizer(WordLevel({w: i for i, w in enumerate(names)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    vectors = np.random.default_rng(1).normal(size=(len(names), dimension)) / np.sqrt(dimension)
+    names = [MARK, ASKING, *WORDS]
+    vectors = np.random.default_rng(1).normal(size=(len(names) + 1, dimension))
+    vectors /= np.sqrt(dimension)
     vectors[:, 0] = 0
     vectors[:3] = 0
     vectors[1, 0], vectors[2, 0] = 1.0, gain
-    module = StaticEmbedding(tokenizer, embedding_weights=vectors.astype(np.float32))
-    torch.manual_seed(0)
-    SentenceTransformer(modules=[module], device="cpu").save_pretrained(str(folder))
+    static(names, vectors=vectors.astype(np.float32)).save_pretrained(str(folder))
     return folder
 
 

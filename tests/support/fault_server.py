@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import struct
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from hashlib import blake2b
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
+
+from loopback import Handler, Server, running
 
 REASONS = {
     "rate_limited": "rate_limited",
@@ -37,27 +36,20 @@ class Call(NamedTuple):
     at: float
 
 
-class FaultServer(ThreadingHTTPServer):
+class FaultServer(Server):
     """Answers depend on the prompt alone; faults on the prompt and how often it came.
 
     Of ten prompts three are answered at once; the others meet a fault once, twice, or (one in
     four) as long as ``faults`` is on. One in sixteen answers is filtered, always.
     """
 
-    daemon_threads = True
     request_queue_size = 64
 
     def __init__(self, *, faults: bool) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.faults = faults
-        self.lock = threading.Lock()
         self.calls: list[Call] = []
         self.keys: set[str | None] = set()
-        self.closing = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def answered(self) -> list[str]:
         """Prompts that got a whole answer, each as often as it did."""
@@ -70,9 +62,6 @@ class FaultServer(ThreadingHTTPServer):
             what = fault_of(prompt, seen) if self.faults else None
             self.calls.append(Call(prompt, what or "answer", time.monotonic()))
         return what or "answer"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that hang up are part of the tests."""
 
 
 def digest_of(prompt: str) -> bytes:
@@ -102,9 +91,8 @@ def answer_to(prompt: str) -> dict:
     return {**common, "choices": [choice], "usage": usage}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: FaultServer
-    protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
@@ -114,21 +102,20 @@ class _Handler(BaseHTTPRequestHandler):
         whole = json.dumps(answer_to(prompt)).encode()
         what = self.server.begin(prompt)
         if what == "answer":
-            self.reply(200, whole)
+            self.reply(200, whole, {})
         elif what == "rate_limited":
-            self.reply(
-                429, b'{"error": {"message": "slowly"}}', **{"retry-after": f"{RETRY_AFTER}"}
-            )
+            slowly = b'{"error": {"message": "slowly"}}'
+            self.reply(429, slowly, {"retry-after": f"{RETRY_AFTER}"})
         elif what == "server_error":
-            self.reply(500, b"<html>boom</html>")
+            self.reply(500, b"<html>boom</html>", {})
         elif what == "overloaded":
-            self.reply(503, b"")
+            self.reply(503, b"", {})
         elif what == "malformed":
-            self.reply(200, whole[:-20])
+            self.reply(200, whole[:-20], {})
         elif what == "no_choices":
-            self.reply(200, json.dumps({**answer_to(prompt), "choices": []}).encode())
+            self.reply(200, json.dumps({**answer_to(prompt), "choices": []}).encode(), {})
         elif what == "truncated":
-            self.reply(200, whole[: len(whole) // 2], **{"content-length": str(len(whole))})
+            self.reply(200, whole[: len(whole) // 2], {"content-length": str(len(whole))})
             self.close_connection = True
         elif what == "hang":
             self.server.closing.wait(30)
@@ -139,27 +126,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             self.close_connection = True
 
-    def reply(self, status: int, content: bytes, **headers: str) -> None:
-        self.send_response(status)
-        length = {"content-length": str(len(content))}
-        for name, value in {"content-type": "application/json", **length, **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
 
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def faulty(*, faults: bool = True) -> Iterator[FaultServer]:
-    server = FaultServer(faults=faults)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def faulty(*, faults: bool = True) -> AbstractContextManager[FaultServer]:
+    return running(FaultServer(faults=faults))

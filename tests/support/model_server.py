@@ -6,38 +6,28 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from loopback import Handler, Server, running
 
 Reply = tuple[int, dict[str, str], bytes]
 Answer = Callable[[str, dict, int], Reply]
 """(path, body, how often this prompt came) to status, headers, bytes."""
 
 
-class LocalServer(ThreadingHTTPServer):
-    daemon_threads = True
-
+class LocalServer(Server):
     def __init__(self, answer: Answer) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.answer = answer
-        self.lock = threading.Lock()
         self.prompts: Counter[str] = Counter()
         self.authorizations: set[str | None] = set()
         self.times: dict[str, list[float]] = {}
         self.in_flight = self.most_in_flight = 0
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that hang up are part of the tests."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: LocalServer
-    protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -54,33 +44,13 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             with self.server.lock:
                 self.server.in_flight -= 1
-        self.send_response(status)
-        for name, value in {
-            "content-type": "application/json",
-            "content-length": str(len(content)),
-            **headers,
-        }.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(status, content, headers)
         if int(headers.get("content-length", len(content))) > len(content):
             self.close_connection = True
 
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
 
-
-@contextmanager
-def serving(answer: Answer) -> Iterator[LocalServer]:
-    server = LocalServer(answer)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def serving(answer: Answer) -> AbstractContextManager[LocalServer]:
+    return running(LocalServer(answer))
 
 
 def chat_reply(text: str | None, *, logprobs: dict[str, float] | None = None, **message) -> Reply:

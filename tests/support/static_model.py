@@ -5,20 +5,27 @@ from pathlib import Path
 from typing import Any
 
 
-def static(words: Sequence[str], dimension: int = 16) -> Any:
-    """Return a model that averages a random vector per word; row 0 is of all other words."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+def tokenizer_of(names: Sequence[str]) -> Any:
+    """Return a tokenizer of words, the unknown one "[UNK]"."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Whitespace
 
-    vocabulary = {word: row for row, word in enumerate(["[UNK]", *words])}
+    vocabulary = {name: row for row, name in enumerate(names)}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
+    return tokenizer
+
+
+def static(words: Sequence[str], dimension: int = 16, *, vectors: Any = None) -> Any:
+    """Return a model that averages a vector per word, drawn if not given; row 0 is of others."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
     torch.manual_seed(0)
-    module = StaticEmbedding(tokenizer, embedding_dim=dimension)
+    sizes = {"embedding_dim": dimension} if vectors is None else {"embedding_weights": vectors}
+    module = StaticEmbedding(tokenizer_of(["[UNK]", *words]), **sizes)
     return SentenceTransformer(modules=[module], device="cpu")
 
 

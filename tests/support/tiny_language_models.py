@@ -5,17 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from debias_folder import ASKING, MARK, WORDS
+from static_model import tokenizer_of
 
 
 def _tokenizer(*special: str):
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import WhitespaceSplit
-
     names = ["[PAD]", "[UNK]", *special, MARK, ASKING, *WORDS]
-    tokenizer = Tokenizer(WordLevel({w: i for i, w in enumerate(names)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    return tokenizer, len(names)
+    return tokenizer_of(names), len(names)
 
 
 def write_causal(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The paired corpus builder: layout, ends of documents, and being killed."""
+"""The paired corpus builder: layout and ends of documents."""
 
 from __future__ import annotations
 
