@@ -40,6 +40,13 @@ def explained(**options: Any) -> Any:
     return explain_reports.explain_report(explain_reports.explained(**options))
 
 
+def skew_without_an_interval() -> Any:
+    report = stored("skew-full")
+    first, *others = report.systems
+    cells = tuple(dataclasses.replace(cell, interval=None) for cell in first.cells)
+    return dataclasses.replace(report, systems=(dataclasses.replace(first, cells=cells), *others))
+
+
 def skew_with_texts() -> Any:
     statistics = stored("style-full").document_statistics
     return dataclasses.replace(stored("skew-full"), text_statistics=statistics)
@@ -54,10 +61,12 @@ EDGES = {
     "answers-nothing": answers_of_nothing,
     "explain-no-perplexity": functools.partial(explained, models=()),
     "explain-no-queries": functools.partial(explained, queries=False),
+    "explain-nothing": functools.partial(explained, shift=0, squeeze=0, length=0, score=0.0035),
     "judged-unused": functools.partial(judged_reports.single, "good", 8),
     "judged-perfect": functools.partial(judged_reports.single, "perfect", target="pool"),
     "judged-scale": functools.partial(judged_reports.single, "scale"),
     "pairs-hostile": test_pair_pages.hostile,
+    "skew-no-interval": skew_without_an_interval,
     "skew-texts": skew_with_texts,
     "style-ties": lambda: style_reports.style_report(np.ones((20, 3, 4))),
     "style-one-query": lambda: style_reports.style_report(style_reports.similarities(1)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ from stored_reports import stored
 
 from rag_sourcebias import load_sample, measure_source_bias
 from rag_sourcebias.core.data import Qrels, Run
-from rag_sourcebias.core.finding import AGAINST, MOST, telling
+from rag_sourcebias.core.finding import AGAINST, MOST, EvidenceText, telling
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.document import differing
+from rag_sourcebias.report.document import differing, side_of
 from rag_sourcebias.report.render import without_texts, write_report
 
 KEPT = {"text", "asked", "baseline_text", "other_text"}
@@ -54,6 +55,13 @@ def test_beside_a_query_its_words_and_numbers_are_marked() -> None:
     marked = [[text.strip() for text, one in side if one] for side in sides]
     assert marked == [["1914 many", "cats"], ["1915"]]
     assert [one for side in differing("a b", "c d", "e") for _, one in side] == [False, False]
+
+
+def test_a_text_that_was_cut_says_how_long_it_was() -> None:
+    whole = EvidenceText(label="human", doc_id="d", value=None, text="a tide", length=6)
+    assert side_of("gone", "human", whole, []).cut == ""
+    cut = replace(whole, length=1_200)
+    assert side_of("gone", "human", cut, []).cut.endswith("of 1,200 characters.")
 
 
 def test_a_source_audit_keeps_the_texts_that_were_ranked() -> None:

@@ -6,6 +6,7 @@ import pytest
 from judged_reports import single
 from stored_reports import stored
 
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.page import document, higher, role, sentence
 from rag_sourcebias.report.document import Table
 
@@ -46,6 +47,17 @@ def test_a_judge_helps_or_costs_by_labels_and_width_alike(times, saved, verdict)
     mean = dataclasses.replace(mean, interval=interval, labels_saved=saved)
     assert role(report, mean) == verdict
     assert ("10 labels" in sentence(report, mean)) == (verdict == "costs")
+
+
+def test_labels_far_from_the_rest_are_a_doubt():
+    report = single()
+    doubt = "A few labels lie far from the rest"
+    assert not any(doubt in str(said) for said in report.page().first.doubts)
+    interval = dataclasses.replace(only(report).interval, notes=(InferCode.LONG_TAIL(),))
+    tailed = dataclasses.replace(
+        report, means=(dataclasses.replace(only(report), interval=interval),)
+    )
+    assert any(doubt in str(said) for said in tailed.page().first.doubts)
 
 
 def comparisons(report):

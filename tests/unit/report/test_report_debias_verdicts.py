@@ -220,6 +220,9 @@ def test_which_method_is_best():
     assert choice_sentence(report_with(bad, bad)) == (
         "debiased does not meet all criteria on either data set."
     )
+    assert choice_sentence(report_with(good, bad)) == (
+        "debiased meets all criteria on a (1 of 2 data sets)."
+    )
     assert choice_sentence(report_with(*[good] * 5)) == (
         "debiased meets all criteria on 5 of 5 data sets."
     )
