@@ -71,11 +71,11 @@ class Raising:
 def test_every_observer_is_told_in_order() -> None:
     first, second, count = CollectingObserver(), CollectingObserver(), CountingObserver()
     group = ObserverGroup(first, second, count)
-    told = [retrieved("a"), retrieved("b", "c")]
+    told = [retrieved("a"), retrieved("b", "c"), retrieved()]
     for one in told:
         group.observe(one)
     assert list(first.events) == list(second.events) == told
-    assert (count.n_events, count.n_documents) == (2, 3)
+    assert (count.n_events, count.n_documents, count.n_empty) == (3, 3, 1)
     assert group.observers == (first, second, count)
 
 

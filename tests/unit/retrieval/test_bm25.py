@@ -59,6 +59,11 @@ def test_scores_are_the_formula(method: str, k1: float, b: float) -> None:
     assert found == pytest.approx({f"d{i}": s for i, s in enumerate(wanted) if s > 0}, rel=1e-5)
 
 
+def test_paper_variant_is_the_one_of_the_official_code() -> None:
+    spec = BM25Spec.paper()
+    assert (spec.k1, spec.b, spec.method) == (2.0, 0.75, "atire")
+
+
 def test_documents_without_a_query_term_are_not_returned() -> None:
     retriever = BM25Spec(stemmer=None).build(corpus())
     run = retriever.retrieve(

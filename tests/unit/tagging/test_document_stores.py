@@ -178,6 +178,16 @@ def sidecar(tmp_path: Path) -> Path:
     return tmp_path / "tags.sqlite"
 
 
+def test_ids_that_the_store_lost_are_listed(sidecar: Path) -> None:
+    shelf = Shelf(4)
+    store = SidecarStore(shelf, sidecar)
+    tag_store(store, [IdTagger()])
+    assert store.left_over() == []
+    del shelf.texts["d2@llm:x"]
+    assert store.left_over() == ["d2@llm:x"]
+    assert len(list(store.tags())) == len(store) == 3
+
+
 def test_tags_are_kept_beside_the_store_by_id_and_text(sidecar: Path) -> None:
     store, seen = SidecarStore(Shelf(), sidecar), []
     assert isinstance(store, DocumentStore)
