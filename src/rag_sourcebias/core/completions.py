@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ FailureReason = Literal[
 _PASSING: tuple[FailureReason, ...] = ("timeout", "unreachable", "rate_limited", "server")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One question to a language model.
 
@@ -62,7 +62,7 @@ class Request:
             raise DataError(f"labels {self.labels} must be at least two, distinct and not empty")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Completion:
     """Text that a model wrote.
 
@@ -82,18 +82,8 @@ class Completion:
     completion_tokens: int = 0
     logprobs: tuple[float, ...] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Completion:
-        """Read what :meth:`to_dict` wrote."""
-        logprobs = data.get("logprobs")
-        return cls(**{**data, "logprobs": None if logprobs is None else tuple(logprobs)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LabelScores:
     """Log-probability of each label as the continuation of one prompt.
 
@@ -116,15 +106,6 @@ class LabelScores:
     def mass(self) -> float:
         """Probability that the continuation is one of the labels (an upper bound if bounded)."""
         return math.fsum(math.exp(value) for value in self.logprobs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> LabelScores:
-        """Read what :meth:`to_dict` wrote."""
-        return cls(**{**data, "logprobs": tuple(data["logprobs"])})
 
 
 class CompletionError(SourceBiasError):
@@ -159,7 +140,7 @@ class CompletionError(SourceBiasError):
         return not self.fatal and (self.reason in _PASSING or self.reason == "malformed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Usage:
     """What a run asked and was charged for.
 
@@ -203,10 +184,10 @@ class LogPerplexities:
         Of conditional ones: tokens at the end of the prefix that were not read for want of room.
     """
 
-    values: npt.NDArray[np.float64] = field(repr=False)
-    tokens: npt.NDArray[np.int64] = field(repr=False)
-    parts: npt.NDArray[np.int64] = field(repr=False)
-    prefix_cut: npt.NDArray[np.int64] | None = field(repr=False, default=None)
+    values: npt.NDArray[np.float64]
+    tokens: npt.NDArray[np.int64]
+    parts: npt.NDArray[np.int64]
+    prefix_cut: npt.NDArray[np.int64] | None = None
 
     @property
     def n_prefix_cut(self) -> int:
@@ -247,7 +228,7 @@ def mean_judge(judges: FloatArray) -> FloatArray:
     return np.asarray(float(np.mean(centres)) + float(np.mean(scales)) * mean)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class JudgedItems:
     """Human and judge values of items, one row per item.
 
@@ -422,7 +403,7 @@ class JudgedItems:
 STATUSES = ("ok", "garbage", "refused", "nan", "timeout", "rejected", "error", "not_asked")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgeItem:
     """One item to judge.
 
@@ -470,7 +451,7 @@ class JudgeItem:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Judgments(Stored):
     """A judge's answers, one row per item, in the order in which they were asked for.
 

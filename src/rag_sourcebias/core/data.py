@@ -405,7 +405,7 @@ class Corpus:
 # Parts of a corpus that does not have to fit in memory.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Shard:
     """Consecutive rows of a corpus, read and worked on together.
 
@@ -431,7 +431,7 @@ class Shard:
 # Rankings: a columnar run and the view of one query.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RankedList:
     """What one query returned, best first.
 
@@ -1006,3 +1006,15 @@ class Histogram:
     counts: IntArray = field(repr=False)
     mean: float
     median: float
+
+    @classmethod
+    def of(cls, values: FloatArray, edges: FloatArray) -> Histogram:
+        """Count the finite ones of values, of which there is at least one."""
+        finite = values[np.isfinite(values)]
+        counts, _ = np.histogram(np.clip(finite, edges[0], edges[-1]), edges)
+        return cls(
+            edges=edges.copy(),
+            counts=counts.astype(np.int64),
+            mean=float(finite.mean()),
+            median=float(np.median(finite)),
+        )

@@ -21,7 +21,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import field
 from difflib import get_close_matches
@@ -219,6 +220,13 @@ def require_one_of(name: str, value: object, accepted: Collection[str]) -> None:
     if value not in accepted:
         near = meant(value, accepted)
         raise SettingError(name, f"{value!r} is not one of {', '.join(accepted)}{near}")
+
+
+def require_distinct(what: str, names: Sequence[str]) -> None:
+    """Refuse names of which one stands there twice."""
+    for name, n in Counter(names).items():
+        if n > 1:
+            raise DataError(f"{what} names must differ, {name!r} occurs {n} times in {list(names)}")
 
 
 def meant(word: object, known: Collection[str]) -> str:

@@ -28,7 +28,7 @@ Values = Sequence[Any]
 # One confidence interval with everything needed to defend it.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Interval(Stored):
     """An estimate with a two-sided confidence interval.
 
@@ -418,7 +418,7 @@ def for_latex(text: str) -> str:
     return _BLANKS.sub(" ", visible(text, lines=True)).translate(_LATEX)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Frame:
     """A table as data.
 

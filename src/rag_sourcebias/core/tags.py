@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 from numbers import Real
 from operator import attrgetter
 from sys import intern
-from typing import Protocol, TypeAlias, cast, get_args, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 import numpy as np
 
@@ -231,31 +231,37 @@ def check_rows(
 # Which rows of a corpus are two versions of one document.
 
 
+def require_sources(tags: TagTable, baseline: str) -> None:
+    """Refuse tags that allow no comparison with the baseline.
+
+    Raises
+    ------
+    MissingTagsError
+        If no document has a source tag.
+    DataError
+        If the baseline, or any other source, is missing.
+    """
+    present = [source for source, n in tags.counts().items() if source and n]
+    if not present:
+        raise MissingTagsError(
+            f"none of {tags.n_documents} documents has a source tag; tags name it for each id, as "
+            '"human" or "llm:<model>"'
+        )
+    if baseline not in present:
+        raise DataError(f"no document has the baseline source {baseline!r}; sources are {present}")
+    if len(present) < 2:
+        raise DataError(f"only source {baseline!r} is tagged; a comparison needs a second source")
+
+
 def paired_sources(tags: TagTable, *, baseline: str = "human") -> tuple[str, ...]:
     """Sources that have a document with the pair id of a document of the baseline.
 
     Raises
     ------
-    MissingTagsError
-        If no document has a source.
-    DataError
-        If the data is one-sided: no document of the baseline, or none of another source.
+    MissingTagsError, DataError
+        As :func:`require_sources`.
     """
-    if not tags.sources:
-        raise MissingTagsError(
-            "no document has a source tag; twins take documents of two sources, such as "
-            f'"{baseline}" and "llm:<model>"'
-        )
-    if baseline not in tags.sources:
-        raise DataError(
-            f"one-sided data: no document has the baseline source {baseline!r}, sources are "
-            f"{list(tags.sources)}; add its documents, or name one of these as baseline"
-        )
-    if len(tags.sources) == 1:
-        raise DataError(
-            f"one-sided data: {baseline!r} is the only source of {len(tags)} documents; add the "
-            "rewrites of a language model, tagged with their source and the pair_id of the original"
-        )
+    require_sources(tags, baseline)
     paired = tags.pair_codes >= 0
     ours = np.zeros(len(tags.pair_ids) + 1, dtype=bool)
     ours[tags.pair_codes[paired & (tags.source_codes == tags.sources.index(baseline))]] = True
@@ -266,8 +272,7 @@ def paired_sources(tags: TagTable, *, baseline: str = "human") -> tuple[str, ...
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PairRows:
+class PairRows(NamedTuple):
     """Pairs with a text in both versions.
 
     Parameters
@@ -317,6 +322,18 @@ def source_of(tags: TagTable, source: str | None, baseline: str) -> str:
             "pair_id; give a document and its rewrites the same one"
         )
     return source or paired[0]
+
+
+def chosen_sources(tags: TagTable, sources: Sequence[str] | None, baseline: str) -> tuple[str, ...]:
+    """Return the sources if all can be paired with the baseline; by default all that have pairs.
+
+    Raises
+    ------
+    MissingTagsError, DataError
+        As :func:`source_of`.
+    """
+    named = paired_sources(tags, baseline=baseline) if sources is None else sources
+    return tuple(source_of(tags, source, baseline) for source in named or (None,))
 
 
 def complete_pairs(corpus: Corpus, baseline: str, source: str) -> PairRows:
@@ -380,11 +397,11 @@ class TwinTexts:
 
     baseline: str
     source: str
-    pair_ids: tuple[str, ...] = field(repr=False)
-    baseline_ids: tuple[str, ...] = field(repr=False)
-    source_ids: tuple[str, ...] = field(repr=False)
-    baseline_texts: tuple[str, ...] = field(repr=False)
-    source_texts: tuple[str, ...] = field(repr=False)
+    pair_ids: tuple[str, ...]
+    baseline_ids: tuple[str, ...]
+    source_ids: tuple[str, ...]
+    baseline_texts: tuple[str, ...]
+    source_texts: tuple[str, ...]
     n_incomplete: int = 0
     n_repeated: int = 0
 
@@ -406,9 +423,9 @@ class TrainingPairs:
         Only pairs that are relevant to a query.
     """
 
-    query_ids: tuple[str, ...] = field(repr=False)
-    queries: tuple[str, ...] = field(repr=False)
-    rows: IntArray = field(repr=False)
+    query_ids: tuple[str, ...]
+    queries: tuple[str, ...]
+    rows: IntArray
     twins: TwinTexts
 
     def __len__(self) -> int:
@@ -501,8 +518,6 @@ def training_pairs(
     DataError
         If the data is one-sided, a source is unknown, several could be meant, or no pair is left.
     """
-    if min_grade < 1:
-        raise DataError(f"min_grade is {min_grade}; at least 1, as 0 is judged not relevant")
     tags, qrels = dataset.corpus.tags, dataset.qrels
     position = {query.query_id: i for i, query in enumerate(dataset.queries)}
     known = np.fromiter(map(position.get, qrels.query_ids, repeat(-1)), np.int64)

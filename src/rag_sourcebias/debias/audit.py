@@ -8,9 +8,10 @@ import numpy as np
 
 from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrels, Run
-from rag_sourcebias.core.errors import DataError, MissingTagsError, attempt
+from rag_sourcebias.core.errors import DataError, attempt, require_distinct
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import RetrieverSpec
+from rag_sourcebias.core.tags import relevant_pairs, require_sources
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     QUALITIES,
@@ -155,7 +156,12 @@ def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
         If one of the two sources is missing.
     """
     tags, qrels = dataset.corpus.tags, dataset.qrels
-    _require(dataset, baseline, other)
+    others = other_sources(dataset, baseline)
+    if other not in others:
+        raise DataError(
+            f"data set {dataset.name!r} has no document of source {other!r} to compare with "
+            f"{baseline!r}; there are {', '.join(others)}"
+        )
     wanted = sorted((baseline, other))
     if list(tags.sources) == wanted:
         return dataset
@@ -184,32 +190,11 @@ def other_sources(dataset: Dataset, baseline: str) -> tuple[str, ...]:
     DataError
         If the baseline is missing, or is the only source.
     """
-    counts = dataset.corpus.tags.counts()
-    found = tuple(s for s in dataset.corpus.tags.sources if s != baseline and counts[s])
-    _require(dataset, baseline, *found)
-    if not found:
-        raise DataError(
-            f"data set {dataset.name!r} has only documents of {baseline!r}; a comparison needs a "
-            "second source"
-        )
-    return found
-
-
-def _require(dataset: Dataset, *sources: str) -> None:
-    present = [name for name, count in dataset.corpus.tags.counts().items() if name and count]
-    if not present:
-        raise MissingTagsError(
-            f"none of {len(dataset.corpus)} documents of data set {dataset.name!r} has a source "
-            'tag; tag them as "human" or "llm:<model>"'
-        )
-    for source in sources:
-        if source not in present:
-            raise DataError(
-                f"data set {dataset.name!r} has no document of source {source!r}; sources are "
-                f"{present}"
-            )
-    if len(set(sources)) != len(sources):
-        raise DataError(f"sources {list(sources)} must differ")
+    tags = dataset.corpus.tags
+    require_sources(tags, baseline)
+    return tuple(
+        source for source, n in tags.counts().items() if n and source not in ("", baseline)
+    )
 
 
 def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
@@ -415,14 +400,12 @@ def _quality(
 
 def judged_pairs(dataset: Dataset, baseline: str, other: str) -> IntArray:
     """Codes of the pairs that both sources have and of which a version is judged relevant."""
-    tags, qrels = dataset.corpus.tags, dataset.qrels
-    ours, theirs = (
-        np.flatnonzero(tags.source_codes == tags.sources.index(name)) for name in (baseline, other)
-    )
-    rows = tags.rows_for(qrels.doc_ids)[qrels.doc_codes[qrels.grades > 0]]
-    relevant = np.intersect1d(rows, np.concatenate((ours, theirs)))
-    pairs = reduce(np.intersect1d, [tags.pair_codes[part] for part in (ours, theirs, relevant)])
-    return pairs[pairs >= 0].astype(np.int64)
+    tags = dataset.corpus.tags
+    sides = [
+        tags.pair_codes[tags.source_codes == tags.sources.index(name)] for name in (baseline, other)
+    ]
+    _, relevant = relevant_pairs(dataset.qrels, tags, min_grade=1)
+    return np.asarray(reduce(np.intersect1d, [*sides, relevant]), dtype=np.int64)
 
 
 def seen_pairs(
@@ -501,23 +484,6 @@ def _undecided(test: NoninferiorityTest) -> bool:
     )
 
 
-# What was done to the systems of a before/after comparison.
-
-
-def unchecked_fit(
-    methods: Sequence[DebiasMethod], fitted_texts: Collection[str]
-) -> tuple[str, ...]:
-    """Warn where it could not be checked whether judged pairs were fitted on."""
-    # Twins are found without judgments and without pairs
-    fitted = [method.name for method in methods if method.kind not in ("model", "twins")]
-    if fitted_texts or not fitted:
-        return ()
-    return (
-        f"the texts that {', '.join(fitted)} was fitted on were not given: whether it is judged on "
-        "pairs it was fitted on is not checked",
-    )
-
-
 # The verb: prove what a mitigation changed in skew and what it cost in quality.
 
 
@@ -568,12 +534,12 @@ def measure_debias(
         system, or no judged query has a text.
     """
     config = config or DebiasConfig()
-    _distinct("system", [before.name, *(spec.name for spec in after)])
+    require_distinct("system", [before.name, *(spec.name for spec in after)])
     if not after:
         raise DataError("there is nothing to compare: give at least one changed system")
     if not datasets:
         raise DataError("there is nothing to judge on: give at least one data set")
-    _distinct("data set", [dataset.name for dataset in datasets])
+    require_distinct("data set", [dataset.name for dataset in datasets])
     given = {method.name: method for method in methods}
     described = [given.get(spec.name) or method_of(spec) for spec in after]
     # Sources are checked for all data before anything is retrieved.
@@ -595,6 +561,14 @@ def measure_debias(
         for dataset, source in parts
     ]
     found, n_tests = _adjusted(measured)
+    # Twins are found without judgments and without pairs
+    fitted = [method.name for method in described if method.kind not in ("model", "twins")]
+    warnings = []
+    if fitted and not fitted_texts:
+        warnings.append(
+            f"the texts that {', '.join(fitted)} was fitted on were not given: whether it is "
+            "judged on pairs it was fitted on is not checked"
+        )
     return DebiasReport(
         config=config,
         methods=tuple(described),
@@ -607,7 +581,7 @@ def measure_debias(
         environment=environment(),
         created=timestamp(),
         training=tuple(training),
-        warnings=unchecked_fit(described, fitted_texts),
+        warnings=tuple(warnings),
     )
 
 
@@ -661,15 +635,6 @@ def _measured(
             *debias_warnings(dataset, outcomes, config, n_pairs=len(pairs)),
         ),
     )
-
-
-def _distinct(what: str, names: list[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(
-            f"{what} names must differ, {repeated[0]!r} occurs {names.count(repeated[0])} times in "
-            f"{names}; rename one"
-        )
 
 
 def _adjusted(datasets: Sequence[DebiasDataset]) -> tuple[tuple[DebiasDataset, ...], int]:

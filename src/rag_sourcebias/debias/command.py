@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,9 +17,9 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.training import TrainingHistory
-from rag_sourcebias.debias import job_command as opt
 from rag_sourcebias.debias.audit import other_sources
 from rag_sourcebias.debias.data import (
+    JUDGE,
     MIN_SEEDS,
     DebiasConfig,
     DebiasMethod,
@@ -39,7 +39,6 @@ from rag_sourcebias.debias.job_command import (
     read_settings,
     remove,
     removed_on_failure,
-    require_new,
     train_model,
     trained_model,
     written_model,
@@ -72,13 +71,19 @@ from rag_sourcebias.retrieval.projection import (
 )
 from rag_sourcebias.retrieval.search import DenseSpec, parse_spec
 from rag_sourcebias.terminal.console import INTERRUPTED, deliver, err, stages, tell
-from rag_sourcebias.terminal.options import TableFile, Texts, choice, spread, used
+from rag_sourcebias.terminal.options import (
+    TableFile,
+    Texts,
+    choice,
+    require_writable_file,
+    spread,
+    used,
+)
 
 # ``--search``: systems at several weights or strengths.
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tried:
+class _Tried(NamedTuple):
     """One system of a search."""
 
     weight: float
@@ -271,8 +276,7 @@ class Comparing:
 # ``debias``: the command, and the three ways.
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What a way is asked for, once checked."""
 
     job: Job
@@ -327,15 +331,32 @@ def debias(
     training: Training,
     searching: Searching,
     comparing: Comparing,
-    on: opt.On = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--on",
+            metavar="FOLDER[:SPLIT]",
+            help="Data for the before/after report; repeatable. Without a split: test, else dev. "
+            "Default: the same folder's dev split, else test.",
+            rich_help_panel=JUDGE,
+        ),
+    ] = None,
     config: DebiasConfig,
     force: Annotated[
         bool, typer.Option("--force", help="Write the result even if it made things worse.")
     ] = False,
-    report: opt.ReportFolder = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report.html, report.md and report.json.", rich_help_panel=JUDGE
+        ),
+    ] = None,
     texts: Texts = None,
     table: TableFile = None,
-    cache: opt.Cache = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder of cached embeddings; an interrupted command goes on from it."),
+    ] = None,
 ) -> None:
     r"""Make a model treat human and LLM texts alike, and prove what that changed.
 
@@ -377,10 +398,21 @@ def debias(
         )
     model, way = model_of(encoder), _way(method, projecting, training, config.seed)
     numbers = search_values(method, searching.values or _VALUES.get(method, "0,1"))
-    _check_searched(method, searching, output)
+    if searching.seeds < MIN_SEEDS:
+        raise DataError(
+            f"--seeds {searching.seeds}: at least {MIN_SEEDS}, to tell luck from effect"
+        )
+    if searching.search and method == "project" and output is not None:
+        raise DataError(
+            f"--output {output}: --search writes no projection; run --method project with the "
+            "--strength you choose"
+        )
     place_out = output or Path()  # a search over strengths writes nothing
     if not searching.search:
-        require_new("output", place_out, what="file" if method in _FILES else "folder")
+        if place_out.exists():
+            what = "file" if method in _FILES else "folder"
+            raise DataError(f"--output {place_out} exists; name a {what} that does not")
+        require_writable_file("output", place_out)
     job = prepare(folder, pairs, method, on=on, report=report, config=config)
     asked = _Asked(job=job, model=model, encoder=encoder, output=place_out, cache=place)
     with stages() as progress:
@@ -405,7 +437,10 @@ def debias(
 
 
 def _refuse_useless(
-    ctx: typer.Context, method: str, searching: Searching, comparing: Comparing
+    ctx: typer.Context,
+    method: str,
+    searching: Searching,
+    comparing: Comparing,
 ) -> None:
     """Refuse options of another way."""
     ways = {"project": Projecting, "train": Training}
@@ -421,18 +456,6 @@ def _refuse_useless(
     given = [name for name in used(ctx, Pairs) if name != "--sample"]
     if given and method == "twins" and not comparing.compare:
         raise DataError(f"{', '.join(given)}: nothing is fitted on pairs with --method twins")
-
-
-def _check_searched(method: str, searching: Searching, output: Path | None) -> None:
-    if searching.seeds < MIN_SEEDS:
-        raise DataError(
-            f"--seeds {searching.seeds}: at least {MIN_SEEDS}, to tell luck from effect"
-        )
-    if searching.search and method == "project" and output is not None:
-        raise DataError(
-            f"--output {output}: --search writes no projection; run --method project with the "
-            "--strength you choose"
-        )
 
 
 def _of_words(encoder: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -24,8 +23,7 @@ _COMMON_SHARE, _COMMON_COUNT = 0.05, 20
 _IDF_TEXTS = 20_000
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TextOverlap:
+class TextOverlap(NamedTuple):
     """Weights of words, and what is needed to compare two texts by them.
 
     Parameters
@@ -161,7 +159,8 @@ def _nearest(vectors: Any, documents: IntArray) -> tuple[IntArray, FloatArray]: 
     places, values = [], []
     for start in range(0, len(documents), _BLOCK_ROWS):
         rows = documents[start : start + _BLOCK_ROWS]
-        scores = _dense(vectors[rows] @ vectors.T)
+        product = vectors[rows] @ vectors.T
+        scores = np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
         scores[np.arange(len(rows)), rows] = -np.inf
         best = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
         found = np.take_along_axis(scores, best, axis=1)
@@ -213,10 +212,6 @@ def copy_threshold(found: Neighbours, *, error: float, by_words: bool) -> float 
         return None
     usual = np.quantile(found.last[copies], _LEFT_OUT)
     return float(max(tried[first], (tried[first] + usual) / 2))
-
-
-def _dense(product: Any) -> Float32Array:  # noqa: ANN401 - an array, sparse or not
-    return np.asarray(product.toarray() if hasattr(product, "toarray") else product, np.float32)
 
 
 # All pairs of documents that are alike: a product in blocks, each pair once.

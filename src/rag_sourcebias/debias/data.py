@@ -1,7 +1,5 @@
 """Data of debiasing: scores, curves by weight, and the report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar

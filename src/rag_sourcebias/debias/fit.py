@@ -11,7 +11,7 @@ import numpy as np
 from rag_sourcebias.core.data import Dataset, Float32Array, FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs
+from rag_sourcebias.core.tags import TwinTexts, chosen_sources, training_pairs
 from rag_sourcebias.debias.parity import ParityCalibration, ScoredTwins, fit_parity
 from rag_sourcebias.debias.projection import fit_projection
 from rag_sourcebias.retrieval.cache import Similarity, checked_vectors, query_vectors
@@ -47,8 +47,7 @@ def score_twins(
     require_at_least(1, depth=depth)
     pairs = [
         training_pairs(dataset, source=name, baseline=baseline, exclude=exclude)
-        # without pairs, None says what is missing
-        for name in sources or paired_sources(dataset.corpus.tags, baseline=baseline) or (None,)
+        for name in chosen_sources(dataset.corpus.tags, sources, baseline)
     ]
     corpus = dataset.corpus
     documents = checked_vectors(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
 import time
@@ -14,18 +13,22 @@ from functools import cached_property
 from inspect import formatannotation
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs, twin_texts
+from rag_sourcebias.core.tags import (
+    TwinTexts,
+    chosen_sources,
+    paired_sources,
+    training_pairs,
+    twin_texts,
+)
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.audit import measure_debias
-from rag_sourcebias.debias.data import FIT, JUDGE, DebiasConfig, DebiasMethod
+from rag_sourcebias.debias.data import FIT, DebiasConfig, DebiasMethod
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.intake.beir import read_beir, read_corpus, splits_of
 from rag_sourcebias.intake.samples import list_datasets, load_sample
@@ -38,29 +41,6 @@ from rag_sourcebias.terminal.options import require_writable
 
 if TYPE_CHECKING:
     from rag_sourcebias.neural.train import TrainedModel
-
-
-# Options of ``debias``, named once.
-
-
-On = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--on",
-        metavar="FOLDER[:SPLIT]",
-        help="Data for the before/after report; repeatable. Without a split: test, else dev. "
-        "Default: the same folder's dev split, else test.",
-        rich_help_panel=JUDGE,
-    ),
-]
-ReportFolder = Annotated[
-    Path | None,
-    typer.Option(help="Folder for report.html, report.md and report.json.", rich_help_panel=JUDGE),
-]
-Cache = Annotated[
-    Path | None,
-    typer.Option(help="Folder of cached embeddings; an interrupted command goes on from it."),
-]
 
 
 # Work that the commands of ``debias`` share: data, models, methods, the report, one training.
@@ -107,8 +87,7 @@ class Pairs:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FittingData:
+class FittingData(NamedTuple):
     """Pairs to fit on.
 
     Parameters
@@ -187,22 +166,6 @@ def pair_texts(corpus: Corpus, qrels: Qrels | None, *, baseline: str) -> frozens
     )
 
 
-def fitted_sources(fitting: FittingData, asked: str | None, *, baseline: str) -> tuple[str, ...]:
-    """Sources to fit on: the one asked for, or all that have pairs with the baseline."""
-    found = paired_sources(fitting.corpus.tags, baseline=baseline)
-    if asked is not None and asked not in found:
-        raise DataError(
-            f"--source {asked!r} has no pairs with {baseline!r} in {fitting.name}; "
-            f"{', '.join(found) or 'no source'} has"
-        )
-    if not found:
-        raise DataError(
-            f"{fitting.name}: no other source shares a pair id with {baseline!r}; documents and "
-            "their rewrites need the same _id"
-        )
-    return found if asked is None else (asked,)
-
-
 def _default(fitting: FittingData) -> Dataset:
     """Another split of the folder or sample, or the data itself."""
     folder = fitting.folder
@@ -260,17 +223,6 @@ def model_of(text: str) -> str:
             "loaded with settings of its own; change them in the model first"
         )
     return spec.model
-
-
-def require_new(option: str, path: Path, *, what: str = "folder") -> None:
-    """Refuse a result that could not be put in place, before the work."""
-    if path.exists():
-        raise DataError(f"--{option} {path} exists; name a {what} that does not")
-    parent = path.absolute().parent
-    if not parent.is_dir():
-        raise DataError(f"--{option} {path}: folder {parent} does not exist")
-    if not os.access(parent, os.W_OK):
-        raise DataError(f"--{option} {path}: {parent} is not writable")
 
 
 @contextmanager
@@ -332,8 +284,7 @@ def distinct_name(name: str, taken: Collection[str]) -> str:
 # The before/after report that every command of ``debias`` ends in.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Judging:
+class Judging(NamedTuple):
     """What a method is judged on, and how.
 
     Parameters
@@ -503,7 +454,8 @@ def prepare(
         fitting = read_fitting(folder, pairs)
     else:
         fitting = read_fitting(folder, pairs)
-        sources = fitted_sources(fitting, pairs.source, baseline=config.baseline_source)
+        asked = None if pairs.source is None else [pairs.source]
+        sources = chosen_sources(fitting.corpus.tags, asked, config.baseline_source)
     if len(sources) > 1 and method != "calibrate":
         raise DataError(
             f"{fitting.name} has pairs of {', '.join(sources)}: name one with --source {sources[0]}"
@@ -585,25 +537,12 @@ def trained_model(
     before: Encoder,
     progress: Stages,
 ) -> TrainingHistory:
-    """Train a model of a search, unless that was done."""
+    """Train a model of a search, unless that was done; refuse one that another search left."""
     if not place.exists():
         return train_model(
             job, model, settings, place, untrained=before, progress=progress,
         ).history  # fmt: skip
     found = read_history(place)
-    _check_same(job, settings, found, place, before)
-    err.print(f"[dim]·[/] {place.name} is trained already", highlight=False)
-    return found
-
-
-def _check_same(
-    job: Job,
-    settings: TrainingSettings,
-    found: TrainingHistory,
-    place: Path,
-    before: Encoder,
-) -> None:
-    """Refuse a model that another search left."""
     pairs = training_pairs(
         job.fitting.judged, source=job.source, baseline=job.baseline, exclude=job.excluded
     )
@@ -620,3 +559,5 @@ def _check_same(
             f"{place} was trained with {'; '.join(differing)}: name another --output, or delete "
             f"{place.parent}"
         )
+    err.print(f"[dim]·[/] {place.name} is trained already", highlight=False)
+    return found

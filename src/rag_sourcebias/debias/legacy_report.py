@@ -1,7 +1,5 @@
 """The report of a mitigation, until its pages are rebuilt on findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

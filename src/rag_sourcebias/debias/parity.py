@@ -1,7 +1,5 @@
 """Parity calibration: scores of one source moved by what twins of it score too high."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

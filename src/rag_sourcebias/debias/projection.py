@@ -1,7 +1,5 @@
 """Where writing by a language model moves vectors: directions estimated from pairs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,7 @@
 """A retriever whose results are given new scores before anyone sees them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, described, fit_twins
+from rag_sourcebias.retrieval.rerank import searched_texts
 
 _KINDS = {ParityCalibration: "parity", TwinRescorer: "twins"}
 
@@ -130,12 +131,12 @@ class TwinSpec:
         return RescoredSpec(self.first, TwinRescorer(self.groups), name=self.name).build(corpus)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class _RescoredRetriever:
     name: str
     first: Retriever
     rescorer: Rescorer
-    corpus: Corpus = field(repr=False)
+    corpus: Corpus
     candidates: int
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
@@ -173,22 +174,11 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
     apply_to: Callable[[Run, TagTable], Run] | None = getattr(rescorer, "apply_to", None)
     if apply_to is not None:
         return apply_to(run, corpus.tags)
-    text_of = {query.query_id: query.text for query in queries}
-    rows = corpus.tags.rows_for(run.doc_ids)
-    missing = np.flatnonzero(rows[run.doc_codes] < 0)
-    if len(missing):
-        raise DataError(
-            f"run {run.name!r} holds document {run.doc_ids[run.doc_codes[missing[0]]]!r}, which "
-            "the corpus does not have; rescore with the corpus that was searched"
-        )
+    asked, rows = searched_texts(run, corpus, queries)
     scores = np.empty(len(run), dtype=np.float64)
-    for index, found in enumerate(run):
-        if found.query_id not in text_of:
-            raise DataError(f"query {found.query_id!r} of run {run.name!r} has no text; give it")
+    for index, (text, found) in enumerate(zip(asked, run, strict=True)):
         part = slice(int(run.offsets[index]), int(run.offsets[index + 1]))
-        scores[part] = _new_scores(
-            rescorer, text_of[found.query_id], found, corpus, rows[run.doc_codes[part]].tolist()
-        )
+        scores[part] = _new_scores(rescorer, text, found, corpus, rows[part].tolist())
     # As numbers of full length: what serves copies in a drawn order differs in the last digit
     order = np.lexsort((-scores, run.query_codes))
     served = replace(run, doc_codes=run.doc_codes[order], scores=scores[order].astype(np.float32))

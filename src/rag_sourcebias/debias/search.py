@@ -1,7 +1,5 @@
 """Skew and quality by debias weight or strength ([K] Fig. 8 and 9), and where skew vanishes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

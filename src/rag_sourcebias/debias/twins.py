@@ -448,8 +448,16 @@ class TwinRescorer:
         drawn_from = f"{self.seed}\0{query}\0"
         for places in copies:
             score = fsum([new[place] for place in places]) / len(places)
-            draws = [(_draw(drawn_from + doc_ids[place]), place) for place in places]
-            draws.sort()
+            draws = sorted(
+                (
+                    blake2b(
+                        f"{drawn_from}{doc_ids[place]}".encode("utf-8", "surrogatepass"),
+                        digest_size=8,
+                    ).digest(),
+                    place,
+                )
+                for place in places
+            )
             new[draws[0][1]] = score
             for _, place in draws[1:]:
                 if self.show == "one":
@@ -479,10 +487,6 @@ class TwinRescorer:
         """
         _require_of(self.groups, corpus)
         return TwinRescorer(self.groups.within(corpus.doc_ids), seed=self.seed, show=self.show)
-
-
-def _draw(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 # Groups in a file beside an index; of later changes only what changed is written.
@@ -570,14 +574,6 @@ def read_twins(
         raise file.damaged(f"{type(error).__name__}: {error}") from error
     if version != _VERSION:
         raise file.damaged(f"version {version}, expected {_VERSION}")
-    _check_belongs(settings, path, encoder, collection)
-    groups._unsaved = set()
-    return groups
-
-
-def _check_belongs(
-    settings: TwinSettings, path: str | Path, encoder: str | None, collection: str | None
-) -> None:
     if encoder is not None and settings.space not in (encoder, TEXT_SPACE):
         raise DataError(
             f"{path} joins neighbours of the encoder {settings.space!r}; the one in use is "
@@ -588,6 +584,8 @@ def _check_belongs(
             f"{path} is of the collection {settings.collection or 'of no store'!r}, not of "
             f"{collection!r}: fit the groups of this collection"
         )
+    groups._unsaved = set()
+    return groups
 
 
 def _require_of(groups: TwinGroups, corpus: Corpus) -> None:

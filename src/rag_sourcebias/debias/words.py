@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from rag_sourcebias.core.finding import number, short_names, shorten, source_name
 from rag_sourcebias.debias.data import (
@@ -273,8 +273,7 @@ def verdicts(report: DebiasResults) -> tuple[DebiasVerdict, ...]:
     return tuple(sorted(found, key=lambda v: order.index(v.system)))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Standing:
+class Standing(NamedTuple):
     """One changed system over all data sets.
 
     Parameters

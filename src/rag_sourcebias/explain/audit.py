@@ -6,26 +6,24 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import Dataset, FloatArray, IntArray, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.data import Dataset, FloatArray, Histogram, IntArray
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, require_distinct
 from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
-from rag_sourcebias.core.tags import complete_pairs, paired_sources, relevant_pairs, source_of
+from rag_sourcebias.core.tags import chosen_sources, complete_pairs, relevant_pairs
 from rag_sourcebias.explain.causes import (
-    QueryWords,
     Vocabulary,
     WordSets,
     compare_perplexities,
     compare_texts,
     corpus_idf,
     decompose_gap,
-    histogram,
     judged_words,
     log_length_ratios,
     unit_edges,
@@ -54,7 +52,7 @@ from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, query_vect
 _WORD = re.compile(r"\w")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DrawnPairs:
     """Pairs of the baseline and one other source, in the order of the draw.
 
@@ -71,10 +69,10 @@ class DrawnPairs:
     """
 
     source: str
-    human: IntArray = field(repr=False)
-    other: IntArray = field(repr=False)
+    human: IntArray
+    other: IntArray
     n_available: int
-    judged: tuple[IntArray, IntArray] = field(repr=False)
+    judged: tuple[IntArray, IntArray]
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -159,8 +157,7 @@ class KnownPerplexities:
     def __init__(self, model: TextPerplexity, *, progress: Progress | None = None) -> None:
         self.model = model
         self._progress = progress
-        self._known: dict[str, float] = {}
-        self._cut: set[str] = set()
+        self._known: dict[str, tuple[float, int]] = {}  # with the parts it was read in
 
     def of(self, texts: Sequence[str]) -> FloatArray:
         """Log-perplexity of each text; shape (n,)."""
@@ -169,11 +166,9 @@ class KnownPerplexities:
             found = _checked(
                 self.model, self.model.log_perplexities(missing, progress=self._progress), missing
             )
-            self._known.update(zip(missing, found.values.tolist(), strict=True))
-            self._cut.update(
-                text for text, parts in zip(missing, found.parts.tolist(), strict=True) if parts > 1
-            )
-        return np.array([self._known[text] for text in texts], dtype=np.float64)
+            values = zip(found.values.tolist(), found.parts.tolist(), strict=True)
+            self._known.update(zip(missing, values, strict=True))
+        return np.array([self._known[text][0] for text in texts], dtype=np.float64)
 
     def after(self, prefixes: Sequence[str], texts: Sequence[str]) -> LogPerplexities | None:
         """Log-perplexity of each text after its prefix; None if the model cannot tell."""
@@ -186,7 +181,7 @@ class KnownPerplexities:
     def notes(self, texts: Sequence[str], after: LogPerplexities | None) -> list[str]:
         """Say what was not read in one piece."""
         notes = []
-        if n := sum(text in self._cut for text in texts):
+        if n := sum(self._known[text][1] > 1 for text in texts):
             how = self.model.settings.get("longer texts", "pieces")
             notes.append(f"{self.model.name}: {n} of {len(texts)} texts were read in {how}")
         if after is not None and after.n_prefix_cut:
@@ -215,8 +210,7 @@ Vectors = npt.NDArray[np.float32]
 _ROWS = 8192  # rows whose vectors are gathered at once
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EncodedPairs:
+class EncodedPairs(NamedTuple):
     """Vectors of every document that some source's draw holds, and of the judged queries.
 
     Parameters
@@ -231,9 +225,9 @@ class EncodedPairs:
         How the encoder compares: cosine, unless its settings say ``similarity: dot``.
     """
 
-    vectors: Vectors = field(repr=False)
-    row_of: IntArray = field(repr=False)
-    queries: Vectors = field(repr=False)
+    vectors: Vectors
+    row_of: IntArray
+    queries: Vectors
     similarity: Similarity
 
     def sides(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
@@ -427,18 +421,6 @@ class Explanation:
     def _queries(self) -> WordSets:
         return word_sets([query.text for query in self.dataset.queries], self._vocabulary)
 
-    def _query_words(self, pairs: DrawnPairs) -> QueryWords:
-        (queries, at), tags = pairs.judged, self.dataset.corpus.tags
-        asked = self._queries.take(queries)
-        sources = [tags.sources.index(name) for name in (self.config.baseline_source, pairs.source)]
-        searched = self._words.take(np.flatnonzero(np.isin(tags.source_codes, sources)))
-        return judged_words(
-            asked,
-            self._words.take(pairs.human[at]),
-            self._words.take(pairs.other[at]),
-            idf=corpus_idf(searched, n_codes=len(self._vocabulary)),
-        )
-
     def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
         """Parts that need vectors, by name of the field."""
         if self.encoded is None:
@@ -450,7 +432,7 @@ class Explanation:
         cosines = np.einsum("ij,ij->i", unit_rows(human), unit_rows(other)).astype(np.float64)
         some = slice(config.map_limit)
         return {
-            "cosine": histogram(cosines, unit_edges(cosines)),
+            "cosine": Histogram.of(cosines, unit_edges(cosines)),
             "spectrum": told.attempt(
                 "spectrum",
                 lambda: spectrum(
@@ -525,7 +507,8 @@ class Explanation:
         if self.encoded is None:
             told.missing["decomposition"] = "no encoder was given"
             return None
-        if not len(pairs.judged[1]):
+        queries, at = pairs.judged
+        if not len(at):
             why = (
                 "the score gap needs judged queries with text whose relevant documents are "
                 "paired; there are none"
@@ -534,8 +517,16 @@ class Explanation:
             told.missing["decomposition"] = why
             return None
         self.on_stage(f"{pairs.source}: score gap")
-        held = self._query_words(pairs)
-        at = pairs.judged[1][held.rows]
+        asked, tags = self._queries.take(queries), self.dataset.corpus.tags
+        sources = [tags.sources.index(name) for name in (self.config.baseline_source, pairs.source)]
+        searched = self._words.take(np.flatnonzero(np.isin(tags.source_codes, sources)))
+        held = judged_words(
+            asked,
+            self._words.take(pairs.human[at]),
+            self._words.take(pairs.other[at]),
+            idf=corpus_idf(searched, n_codes=len(self._vocabulary)),
+        )
+        at = at[held.rows]
         factors = {"log length ratio": ratios[at], "query words": held.other - held.human}
         human, other = self.encoded.compared(pairs)
         positions = told.attempt("source direction", lambda: positions_along_source(human, other))
@@ -545,7 +536,7 @@ class Explanation:
             self.encoded.score_gaps(pairs)[held.rows],
             factors,
             {f"perplexity, {name}": values[at] for name, values in perplexities.items()},
-            queries=pairs.judged[0][held.rows],
+            queries=queries[held.rows],
             config=self.config,
             notes=told.notes,
         )
@@ -643,11 +634,11 @@ def explain_sources(
     tell = on_stage or (lambda _: None)
     if encoder is not None:
         require_map(config.map_method)
-    names = [model.name for model in perplexities]
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"two language models are called {name!r}; names must differ")
-    chosen = _sources(dataset.corpus.tags, sources, config.baseline_source)
+    require_distinct("language model", [model.name for model in perplexities])
+    if sources is not None and not sources:
+        raise DataError("there is no source to explain: name one, or None for all with pairs")
+    require_distinct("source", sources or ())
+    chosen = chosen_sources(dataset.corpus.tags, sources, config.baseline_source)
     judged = judged_pairs_of(dataset)
     draws = [draw_pairs(dataset, source, judged, config) for source in chosen]
     warnings = [
@@ -681,14 +672,3 @@ def explain_sources(
         created=timestamp(),
         warnings=((_INDEPENDENT,) if dataset.design == "independent" else ()) + tuple(warnings),
     )
-
-
-def _sources(tags: TagTable, sources: Sequence[str] | None, baseline: str) -> tuple[str, ...]:
-    if sources is None:
-        return paired_sources(tags, baseline=baseline) or (source_of(tags, None, baseline),)
-    if not sources:
-        raise DataError("there is no source to explain: name one, or None for all with pairs")
-    if repeated := sorted({name for name in sources if list(sources).count(name) > 1}):
-        raise DataError(f"source {repeated[0]!r} is named twice; name each once")
-    paired_sources(tags, baseline=baseline)  # says what is missing if there is no baseline
-    return tuple(source_of(tags, name, baseline) for name in sources)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,26 +34,6 @@ _TAIL = 0.005  # of the values on either side, which share the outer bins
 _NARROWEST = 1e-6
 
 
-def histogram(values: FloatArray, edges: FloatArray) -> Histogram:
-    """Count values between edges; NaN is left out.
-
-    Parameters
-    ----------
-    values : float64 array of shape (n,)
-    edges : float64 array of shape (41,)
-        Rising. Values outside are counted in the first and the last bin.
-
-    """
-    finite = values[np.isfinite(values)]
-    counts, _ = np.histogram(np.clip(finite, edges[0], edges[-1]), edges)
-    return Histogram(
-        edges=np.asarray(edges, dtype=np.float64),
-        counts=counts.astype(np.int64),
-        mean=float(finite.mean()),
-        median=float(np.median(finite)),
-    )
-
-
 def unit_edges(values: FloatArray) -> FloatArray:
     """Edges up to 1 for values of at most 1, from the twentieth below the lowest value.
 
@@ -79,8 +59,7 @@ Vocabulary = dict[str, int]
 Codes = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WordSets:
+class WordSets(NamedTuple):
     """Distinct words of texts (:func:`rag_sourcebias.measure.texts.words`).
 
     Parameters
@@ -91,8 +70,8 @@ class WordSets:
         Distinct words of each text as numbers, rising.
     """
 
-    n_words: IntArray = field(repr=False)
-    codes: list[Codes] = field(repr=False)
+    n_words: IntArray
+    codes: list[Codes]
 
     @property
     def sizes(self) -> IntArray:
@@ -144,28 +123,24 @@ def compare_texts(
     """
     pairs = zip(human.codes, other.codes, strict=True)
     shared = np.array([len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs])
+    ratios, n = log_length_ratios(human, other), len(shared)
+    mean_ratio = if_enough(clustered_mean, ratios, confidence_level=confidence_level)
+    if mean_ratio is None:  # copies, for instance
+        alike = (InferCode.ALL_ALIKE(n=n),)
+        mean_ratio = mean_of_alike(ratios, level=confidence_level, notes=alike)
     return TextComparison(
         mean_words_human=float(human.n_words.mean()),
         mean_words_other=float(other.n_words.mean()),
-        log_length_ratio=_mean(log_length_ratios(human, other), confidence_level),
-        jaccard=histogram(shared / (human.sizes + other.sizes - shared), _EDGES),
-        overlap=histogram(shared / human.sizes, _EDGES),
+        log_length_ratio=mean_ratio,
+        jaccard=Histogram.of(shared / (human.sizes + other.sizes - shared), _EDGES),
+        overlap=Histogram.of(shared / human.sizes, _EDGES),
     )
-
-
-def _mean(values: FloatArray, level: float) -> Interval:
-    try:
-        return clustered_mean(values, confidence_level=level)
-    except InsufficientDataError:
-        # copies, for instance
-        return mean_of_alike(values, level=level, notes=(InferCode.ALL_ALIKE(n=len(values)),))
 
 
 # Query words in both versions of relevant documents.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class QueryWords:
+class QueryWords(NamedTuple):
     """Shares of a query's weight that versions of relevant documents hold, one row per pair.
 
     Parameters
@@ -177,9 +152,9 @@ class QueryWords:
         the corpus of both sources.
     """
 
-    rows: IntArray = field(repr=False)
-    human: FloatArray = field(repr=False)
-    other: FloatArray = field(repr=False)
+    rows: IntArray
+    human: FloatArray
+    other: FloatArray
 
 
 def judged_words(
@@ -213,9 +188,7 @@ def corpus_idf(texts: WordSets, *, n_codes: int) -> FloatArray:
 
     As of BM25 in Lucene and in :class:`~rag_sourcebias.retrieval.BM25Spec`; shape (n_codes,).
     """
-    frequencies = np.zeros(n_codes)
-    for codes in texts.codes:
-        frequencies[codes] += 1
+    frequencies = np.bincount(np.concatenate(texts.codes), minlength=n_codes)
     n = len(texts.codes)
     return np.where(frequencies > 0, np.log1p((n - frequencies + 0.5) / (frequencies + 0.5)), 0.0)
 
@@ -227,8 +200,7 @@ _CONSTANT = 1e-12
 _COLLINEAR = 1e10
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fit:
+class Fit(NamedTuple):
     """y = b₀ + Σ b_k x_k + e.
 
     Parameters
@@ -479,8 +451,8 @@ def compare_perplexities(
         model=model,
         kind=kind,
         gap=gap,
-        human=histogram(human, edges),
-        other=histogram(other, edges),
+        human=Histogram.of(human, edges),
+        other=Histogram.of(other, edges),
         bounded=None
         if conditional is None
         else bounded_perplexity(other, conditional, confidence_level=confidence_level),

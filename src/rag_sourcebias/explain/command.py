@@ -10,7 +10,8 @@ import typer
 
 from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.data import Float32Array
+from rag_sourcebias.core.errors import DataError, require_distinct
 from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig
@@ -19,7 +20,7 @@ from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.loading import keep_freed_memory
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
-from rag_sourcebias.retrieval.cache import OfModel, VectorCache
+from rag_sourcebias.retrieval.cache import OfModel, VectorCache, through_cache
 from rag_sourcebias.terminal.console import deliver, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread, typed
 
@@ -72,27 +73,25 @@ class CachedPerplexity(OfModel):
         compute: Callable[[Sequence[int]], LogPerplexities],
         progress: Progress | None,
     ) -> LogPerplexities:
-        kept = self.cache.get(self.fingerprint, side, keys)
-        missing = [row for row, found in enumerate(kept) if found is None]
-        for start in range(0, len(missing), _BATCH):
-            rows = missing[start : start + _BATCH]
+        def columns(rows: Sequence[int]) -> Float32Array:
             found = compute(rows)
             cut = np.zeros_like(found.tokens) if found.prefix_cut is None else found.prefix_cut
-            columns = np.column_stack((found.values, found.tokens, found.parts, cut)).astype(
-                np.float32
-            )
-            self.cache.put(self.fingerprint, side, [keys[row] for row in rows], columns)
-            for row, values in zip(rows, columns, strict=True):
-                kept[row] = values
-            if progress is not None:
-                progress(start + len(rows), len(missing))
-        table = np.array(kept, dtype=np.float64).reshape(-1, 4)
-        counts = table[:, 1:].astype(np.int64)
+            return np.column_stack((found.values, found.tokens, found.parts, cut))
+
+        table = through_cache(
+            self.cache,
+            (self.fingerprint, side),
+            keys,
+            columns,
+            batch_size=_BATCH,
+            progress=progress,
+        )
+        tokens, parts, cut = table[:, 1:].T.astype(np.int64)
         return LogPerplexities(
-            values=table[:, 0],
-            tokens=counts[:, 0],
-            parts=counts[:, 1],
-            prefix_cut=counts[:, 2] if side == _CONDITIONAL else None,
+            values=table[:, 0].astype(np.float64),
+            tokens=tokens,
+            parts=parts,
+            prefix_cut=cut if side == _CONDITIONAL else None,
         )
 
 
@@ -134,22 +133,22 @@ def perplexity_models(specs: Sequence[str] | None, *, cache: Path) -> tuple[Cach
         If a name is not of that form, is there twice, or no such model can be found.
     """
     named = [text.strip() for text in specs or ()]
-    if len(set(named)) < len(named):
-        raise DataError(f"--perplexity names the same model twice: {', '.join(named)}")
+    require_distinct("--perplexity", named)
     values = VectorCache(cache / "perplexities.sqlite")
-    return tuple(_model(text, cache, values) for text in named)
-
-
-def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
-    kind, _, name = text.partition(":")
-    if kind not in ("causal", "masked") or not name:
-        raise DataError(
-            f"--perplexity {text!r}: write causal:smollm2, causal:<path> or masked:<path>"
-        )
-    keep_freed_memory()
-    if kind == "masked":
-        return CachedPerplexity(MaskedPerplexity(name), values)
-    return CachedConditional(CausalPerplexity(name, cache=cache / "models"), values)
+    models: list[CachedPerplexity] = []
+    for text in named:
+        kind, _, name = text.partition(":")
+        if kind not in ("causal", "masked") or not name:
+            raise DataError(
+                f"--perplexity {text!r}: write causal:smollm2, causal:<path> or masked:<path>"
+            )
+        keep_freed_memory()
+        if kind == "masked":
+            models.append(CachedPerplexity(MaskedPerplexity(name), values))
+        else:
+            causal = CausalPerplexity(name, cache=cache / "models")
+            models.append(CachedConditional(causal, values))
+    return tuple(models)
 
 
 # ``explain``: what distinguishes the sources, for an encoder and for its scores.

@@ -1,7 +1,5 @@
 """Why a retriever sees two sources differently, as data: what ``explain`` reports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

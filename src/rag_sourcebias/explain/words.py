@@ -3,7 +3,8 @@
 import math
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from rag_sourcebias.core.finding import (
     Interval,
@@ -42,8 +43,7 @@ _FACTORS = {
 _NAME = 60  # characters in a sentence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(NamedTuple):
     """One source of a report, with what it and the baseline are called.
 
     Parameters
@@ -94,8 +94,7 @@ def compared(report: ExplainResults) -> tuple[Compared, ...]:
 # Findings: one place makes each sentence from its numbers, for the headline and for the outputs
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One difference between the versions.
 
     Parameters

@@ -17,30 +17,13 @@ Array = npt.NDArray[Any]
 _KIND = "a complete .npy file of numbers, as numpy.save writes it"
 
 
-def read_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
-    """Read an ``.npy`` file.
-
-    Parameters
-    ----------
-    path : path
-    remedy : str
-        What to do about a damaged file, for the message.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, damaged, holds a pickle, or has another size than it says.
-    """
-    return np.array(map_array(path, remedy=remedy))
-
-
 def map_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
     """Return the array of an ``.npy`` file, read from disk where it is used.
 
     Raises
     ------
     DataError
-        As :func:`read_array`.
+        If the file is missing, damaged, holds a pickle, or has another size than it says.
     """
     size = check_file(path).st_size
     with sound(path, _KIND, remedy=remedy):

@@ -6,12 +6,13 @@ import random
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from itertools import count, islice
 from pathlib import Path
 
 from rag_sourcebias.core.caches import SqliteFile
+from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Completer
@@ -19,7 +20,7 @@ from rag_sourcebias.core.protocols import Completer
 # When to ask again, and how long to wait before.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
     """Exponential back-off with jitter.
 
@@ -59,7 +60,7 @@ class RetryPolicy:
 # What tokens cost.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Prices:
     """Prices of one model. They change: the library ships none.
 
@@ -149,17 +150,16 @@ class CompletionCache:
         if not answers:
             return
         self._file.create_folder()
-        rows = [(key, json.dumps(answer.to_dict())) for key, answer in answers.items()]
+        rows = [(key, json.dumps(to_plain(answer))) for key, answer in answers.items()]
         with self._file.connection() as database:
             database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
 
     def _decoded(self, text: str) -> Answer:
         try:
             data = json.loads(text)
-            return (
-                LabelScores.from_dict(data) if "n_bounded" in data else Completion.from_dict(data)
-            )
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            kind: type[Answer] = LabelScores if "n_bounded" in data else Completion
+            return from_plain(kind, data)
+        except (ValueError, TypeError, RecursionError) as error:
             raise self._file.damaged(f"stored answer {text!r:.60}") from error
 
 
@@ -173,7 +173,7 @@ _GRACE = 5.0  # seconds for answers that are on their way when a run is interrup
 _SERVER_DOWN = ("unreachable", "timeout", "server")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """How one request ended: with an answer or with an error.
 
@@ -241,7 +241,7 @@ class Asker:
         self.concurrency = min(concurrency or completer.max_concurrency, completer.max_concurrency)
         self.retry = retry or RetryPolicy()
         self._lock = threading.Lock()
-        self._counts = dict.fromkeys(Usage.__slots__, 0)
+        self._counts = asdict(Usage())
         self._remembered: dict[bytes, Answer] = {}
 
     @property

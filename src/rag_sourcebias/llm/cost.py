@@ -2,9 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
 from rag_sourcebias.core.protocols import Completer
@@ -13,8 +12,7 @@ from rag_sourcebias.llm.ask import CompletionCache, Prices, request_key
 _CHARS_PER_TOKEN = 4.0  # of English; other languages have fewer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What a run would ask.
 
     Parameters

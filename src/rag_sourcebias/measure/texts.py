@@ -25,7 +25,7 @@ from rag_sourcebias.core.data import (
     TagTable,
     coded,
 )
-from rag_sourcebias.core.errors import DataError, MissingTagsError, import_extra, installing
+from rag_sourcebias.core.errors import DataError, import_extra, installing
 from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.intake.documents import read_groups
@@ -614,31 +614,6 @@ def _about_texts(data: DataSummary, config: Compared) -> Iterator[Finding]:
         yield DataCode.INDEPENDENT(severity="warning")
     elif data.design == "unknown" and not data.n_pairs:
         yield DataCode.UNPAIRED(severity="warning")
-
-
-def require_sources(tags: TagTable, baseline: str) -> None:
-    """Refuse tags that allow no comparison with the baseline.
-
-    Raises
-    ------
-    MissingTagsError
-        If no document has a source tag.
-    DataError
-        If the baseline, or any other source, is missing.
-    """
-    if not tags.sources:
-        raise MissingTagsError(
-            f"none of {tags.n_documents} documents has a source tag; tags name it for each id, as "
-            '"human" or "llm:<model>"'
-        )
-    if baseline not in tags.sources:
-        raise DataError(
-            f"no document has the baseline source {baseline!r}; sources are {list(tags.sources)}"
-        )
-    if len(tags.sources) < 2:
-        raise DataError(
-            f"only source {tags.sources[0]!r} is tagged; a comparison needs a second source"
-        )
 
 
 # Copies: near-duplicates within a source, found by words or given, that count as one document.

@@ -23,8 +23,7 @@ from rag_sourcebias.neural.loading import (
     computed_with,
     fast_dtype,
     find_model,
-    loading,
-    pick_device,
+    load_language_model,
     require_torch,
     smollm2_folder,
 )
@@ -52,8 +51,8 @@ class CausalScorer:
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, dtype: Dtype) -> None:  # noqa: ANN401
-        self._model = model
-        self._tokenizer = tokenizer
+        self.model = model
+        self.tokenizer = tokenizer
         bos = tokenizer.bos_token_id
         adds_bos = bos is not None and (tokenizer("a").input_ids or [None])[0] == bos
         self.start: tuple[int, ...] = (bos,) if adds_bos else ()
@@ -62,12 +61,12 @@ class CausalScorer:
     @property
     def longest(self) -> int | None:
         """Tokens that the model was trained to read at once, if it says so."""
-        longest: int | None = getattr(self._model.config, "max_position_embeddings", None)
+        longest: int | None = getattr(self.model.config, "max_position_embeddings", None)
         return longest
 
     def tokens(self, text: str) -> list[int]:
         """Tokenize without adding special tokens."""
-        return list(self._tokenizer(text, add_special_tokens=False).input_ids)
+        return list(self.tokenizer(text, add_special_tokens=False).input_ids)
 
     def score(self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> Float32Array:
         """Return the mean log-probability of each continuation; shape ``(len(continuations),)``.
@@ -87,11 +86,9 @@ class CausalScorer:
         for row, tokens in enumerate(continuations):
             if not tokens:
                 continue
-            ids = torch.tensor([[*prompt, *tokens]], device=self._model.device)
+            ids = torch.tensor([[*prompt, *tokens]], device=self.model.device)
             with torch.inference_mode():
-                logits = self._model(input_ids=ids, use_cache=False).logits[
-                    0, -len(tokens) - 1 : -1
-                ]
+                logits = self.model(input_ids=ids, use_cache=False).logits[0, -len(tokens) - 1 : -1]
             scores[row] = float(target_logprobs(logits, ids[0, -len(tokens) :]).mean())
         return scores
 
@@ -116,14 +113,14 @@ class CausalScorer:
         ends = [len(sequence) for sequence in sequences]
         ids = torch.nn.utils.rnn.pad_sequence(
             [torch.tensor(sequence) for sequence in sequences], batch_first=True
-        ).to(self._model.device)
+        ).to(self.model.device)
         first = min(end - count for end, count in zip(ends, counts, strict=True)) - 1
         kept = {}
-        if "logits_to_keep" in inspect.signature(self._model.forward).parameters:
+        if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
             kept["logits_to_keep"] = torch.arange(first, ids.shape[1], device=ids.device)
         sums = np.zeros(len(ends))
         with torch.inference_mode():
-            logits = self._model(input_ids=ids, use_cache=False, **kept).logits
+            logits = self.model(input_ids=ids, use_cache=False, **kept).logits
             offset = first if kept else 0
             for row, (end, count) in enumerate(zip(ends, counts, strict=True)):
                 before = slice(end - count - 1 - offset, end - 1 - offset)
@@ -138,7 +135,7 @@ class CausalScorer:
         """Score all continuations in one forward pass."""
         import torch
 
-        device, dtype = self._model.device, self._model.dtype
+        device, dtype = self.model.device, self.model.dtype
         # A prompt and its continuations in one sequence.
         ids, positions, branches = [*prompt], [*range(len(prompt))], [0] * len(prompt)
         predictors, targets, owners = [], [], []
@@ -158,7 +155,7 @@ class CausalScorer:
         mask = torch.zeros(visible.shape, dtype=dtype, device=device)
         mask.masked_fill_(~visible.tril(), torch.finfo(dtype).min)
         with torch.inference_mode():
-            logits = self._model(
+            logits = self.model(
                 input_ids=torch.tensor([ids], device=device),
                 position_ids=torch.tensor([positions], device=device),
                 attention_mask=mask[None, None],
@@ -172,7 +169,7 @@ class CausalScorer:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
 
     def _packing_works(self, tolerance: float) -> bool:
-        accepted = inspect.signature(self._model.forward).parameters
+        accepted = inspect.signature(self.model.forward).parameters
         if not {"position_ids", "logits_to_keep", "attention_mask"} <= set(accepted):
             return False
         prompt = [*self.start, *self.tokens("Lemons are yellow and sour. Question:")]
@@ -181,26 +178,6 @@ class CausalScorer:
         packed = self.score_packed(prompt, continuations)
         singly = self.score_singly(prompt, continuations)
         return bool(np.allclose(packed, singly, rtol=0, atol=tolerance))
-
-
-def load_causal(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> CausalScorer:
-    """Load a causal language model and its tokenizer.
-
-    Raises
-    ------
-    DataError
-        If the folder holds no such model.
-    """
-    require_torch(f"language model {folder.name!r}")
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    with loading(folder.path, "a causal language model"):
-        tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
-        model = AutoModelForCausalLM.from_pretrained(
-            folder.path, dtype=getattr(torch, dtype), local_files_only=True
-        )
-    return CausalScorer(model.to(pick_device(device)).eval(), tokenizer, dtype=dtype)
 
 
 def target_logprobs(logits: Any, targets: Any) -> Any:  # noqa: ANN401 - tensors
@@ -269,7 +246,10 @@ class CausalModel:
             If the folder holds no such model.
         """
         folder = self._found or ModelFolder(name="smollm2", path=smollm2_folder(self.cache))
-        return load_causal(folder, dtype=self.dtype, device=self.device)
+        model, tokenizer, _ = load_language_model(
+            folder, "causal", dtype=self.dtype, device=self.device
+        )
+        return CausalScorer(model, tokenizer, dtype=self.dtype)
 
 
 # A causal language model of transformers, in this process, as a completer.
@@ -377,7 +357,7 @@ class LocalCompleter(CausalModel):
             written = self._generate(ids, max_tokens, temperature, seed)
         ended = bool(written) and written[-1] in self._stops
         return Completion(
-            text=self._tokenizer.decode(written, skip_special_tokens=True),
+            text=self.scorer.tokenizer.decode(written, skip_special_tokens=True),
             finish_reason="stop" if ended else "length",
             prompt_tokens=len(ids),
             completion_tokens=len(written),
@@ -398,11 +378,11 @@ class LocalCompleter(CausalModel):
             # The whole distribution is sampled, not the 50 likeliest tokens of the default.
             **({"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}),
         )
-        tokens = torch.tensor([ids], device=self._model.device)
-        devices = [self._model.device] if self._model.device.type == "cuda" else []
+        tokens = torch.tensor([ids], device=self.scorer.model.device)
+        devices = [self.scorer.model.device] if self.scorer.model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.inference_mode():
             torch.manual_seed(seed)
-            output = self._model.generate(
+            output = self.scorer.model.generate(
                 tokens, attention_mask=torch.ones_like(tokens), generation_config=config
             )
         return list(output[0, len(ids) :].tolist())
@@ -410,10 +390,10 @@ class LocalCompleter(CausalModel):
     def _text(self, prompt: str) -> str:
         if not self.chat:
             return prompt
-        if not getattr(self._tokenizer, "chat_template", None):
+        if not getattr(self.scorer.tokenizer, "chat_template", None):
             raise DataError(f"model {self.name!r} has no chat template; use chat=False")
         return str(
-            self._tokenizer.apply_chat_template(
+            self.scorer.tokenizer.apply_chat_template(
                 [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
             )
         )
@@ -431,17 +411,9 @@ class LocalCompleter(CausalModel):
 
     @cached_property
     def _stops(self) -> frozenset[int]:
-        ends = self._model.generation_config.eos_token_id
+        ends = self.scorer.model.generation_config.eos_token_id
         found = ends if isinstance(ends, list) else [ends]
-        return frozenset(e for e in (*found, self._tokenizer.eos_token_id) if e is not None)
-
-    @property
-    def _model(self) -> Any:  # noqa: ANN401 - a model of transformers
-        return self.scorer._model
-
-    @property
-    def _tokenizer(self) -> Any:  # noqa: ANN401
-        return self.scorer._tokenizer
+        return frozenset(e for e in (*found, self.scorer.tokenizer.eos_token_id) if e is not None)
 
 
 # Reranking by the likelihood of the query given the passage, under a causal language model.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Reduction = Literal["sum", "mean"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class TwinHinge:
     """Penalty on twins (two texts of one content) of which the LLM's scores higher.
 

@@ -241,12 +241,38 @@ def loading(folder: Path, what: str) -> Iterator[None]:
         ) from error
 
 
+def load_language_model(
+    folder: ModelFolder, kind: Literal["causal", "masked"], *, dtype: Dtype, device: str | None
+) -> tuple[Any, Any, list[str]]:
+    """Load a language model of transformers, its tokenizer, and the names of weights it lacks.
+
+    Raises
+    ------
+    DataError
+        If the folder holds no such model.
+    """
+    require_torch(f"{kind} language model {folder.name!r}")
+    import torch
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+
+    auto = AutoModelForCausalLM if kind == "causal" else AutoModelForMaskedLM
+    with loading(folder.path, f"a {kind} language model"):
+        tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
+        model, found = auto.from_pretrained(
+            folder.path,
+            dtype=getattr(torch, dtype),
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    return model.to(pick_device(device)).eval(), tokenizer, sorted(found["missing_keys"])
+
+
 # Models that install as Python packages, for use where no model hub can be reached.
 # The packages are found, never imported: only their data files are read, and every file is
 # compared with the SHA-256 that this release was tested with.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PackagedModel:
     """One model inside an installed distribution.
 
@@ -505,16 +531,9 @@ class SentenceEncoder:
 
     @cached_property
     def _model(self) -> Any:  # noqa: ANN401 - torch is not typed here
-        library = require_torch(f"encoder {self.name!r}")
-        import torch
-
-        with loading(self._folder.path, "a sentence-transformers model"):
-            model = library.SentenceTransformer(
-                str(self._folder.path),
-                device=pick_device(self.device),
-                local_files_only=True,
-                model_kwargs={"dtype": getattr(torch, self.dtype)},
-            )
+        model = load_sentence_model(
+            "SentenceTransformer", self._folder.path, self.dtype, self.device
+        )
         if self.max_length is not None:
             config = getattr(model.transformers_model, "config", None)
             positions = getattr(config, "max_position_embeddings", None)
@@ -524,7 +543,29 @@ class SentenceEncoder:
                     "can read"
                 )
             model.max_seq_length = self.max_length
-        return model.eval()
+        return model
+
+
+def load_sentence_model(
+    kind: Literal["SentenceTransformer", "CrossEncoder"],
+    folder: Path,
+    dtype: Dtype,
+    device: str | None,
+    **options: object,
+) -> Any:  # noqa: ANN401 - torch is not typed here
+    """Load a model of sentence-transformers from its folder, to be evaluated."""
+    library = require_torch(f"model {str(folder)!r}")
+    import torch
+
+    with loading(folder, f"a {kind} of sentence-transformers"):
+        model = getattr(library, kind)(
+            str(folder),
+            device=pick_device(device),
+            local_files_only=True,
+            model_kwargs={"dtype": getattr(torch, dtype)},
+            **options,
+        )
+    return model.eval()
 
 
 def find_encoder(model: str | Path) -> ModelFolder:
@@ -623,23 +664,19 @@ class CrossEncoderReranker:
 
     @cached_property
     def _model(self) -> Any:  # noqa: ANN401 - torch is not typed here
-        library = require_torch(f"reranker {self.name!r}")
-        import torch
-
-        with loading(self._folder.path, "a cross-encoder"):
-            model = library.CrossEncoder(
-                str(self._folder.path),
-                device=pick_device(self.device),
-                max_length=self.max_length,
-                local_files_only=True,
-                model_kwargs={"dtype": getattr(torch, self.dtype)},
-            )
+        model = load_sentence_model(
+            "CrossEncoder",
+            self._folder.path,
+            self.dtype,
+            self.device,
+            max_length=self.max_length,
+        )
         if model.num_labels != 1:
             raise DataError(
                 f"cross-encoder {self._folder.name!r} has {model.num_labels} outputs; a reranker "
                 "needs a model with one"
             )
-        return model.eval()
+        return model
 
 
 # A projection as part of a sentence-transformers model folder.

@@ -1,10 +1,8 @@
 """The loss for encoders that adds the debiasing hinge on twins, and what is counted of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import get_args
 
 from rag_sourcebias.core.errors import TrainingDivergedError, require_one_of
@@ -22,7 +20,7 @@ from torch import Tensor, nn
 # What training saw of the hinge.
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True)
 class HingeStatistics:
     """What training saw of the hinge since the statistics were reset.
 
@@ -36,9 +34,9 @@ class HingeStatistics:
 
     steps: int = 0
     pairs: int = 0
-    _violated: float = field(default=0.0, repr=False)
-    _rank: float = field(default=0.0, repr=False)
-    _debias: float = field(default=0.0, repr=False)
+    _violated: float = 0.0
+    _rank: float = 0.0
+    _debias: float = 0.0
 
     @property
     def hinge_share(self) -> float | None:
@@ -68,34 +66,21 @@ class HingeStatistics:
         with torch.no_grad():
             wanted = (rank, debias, (hinges > 0).sum())
             values = torch.stack([value.float() for value in wanted]).tolist()
-        check_finite(values[0], values[1], step=step)
+        if not all(map(math.isfinite, values)):
+            where = f"in training step {step}" if step else "outside of training"
+            raise TrainingDivergedError(
+                f"the loss is not finite {where} (rank {values[0]}, debias {values[1]}); weights "
+                "from before are the last good ones. Accepted is a finite loss: lower the learning "
+                "rate or the debias weight, train in float32 or bfloat16 rather than float16, and "
+                "look for empty texts",
+                step=step,
+            )
         if step:
             self.steps += 1
             self.pairs += len(hinges)
             self._rank += values[0]
             self._debias += values[1]
             self._violated += values[2]
-
-    def add_without_hinge(self, rank: Tensor, *, step: int) -> None:
-        """Count one forward pass of weight 0, as :meth:`add` does."""
-        value = float(rank.detach())
-        check_finite(value, 0.0, step=step)
-        if step:
-            self.steps += 1
-            self._rank += value
-
-
-def check_finite(rank: float, debias: float, *, step: int) -> None:
-    """Raise :class:`TrainingDivergedError` unless both components are finite numbers."""
-    if math.isfinite(rank) and math.isfinite(debias):
-        return
-    where = f"in training step {step}" if step else "outside of training"
-    raise TrainingDivergedError(
-        f"the loss is not finite {where} (rank {rank}, debias {debias}); weights from before "
-        "are the last good ones. Accepted is a finite loss: lower the learning rate or the debias "
-        "weight, train in float32 or bfloat16 rather than float16, and look for empty texts",
-        step=step,
-    )
 
 
 def total(values: Iterable[Tensor | dict[str, Tensor]]) -> Tensor:
@@ -162,11 +147,6 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
         self.step = 0
         self.statistics = HingeStatistics()
 
-    def reset_statistics(self) -> HingeStatistics:
-        """Return the statistics so far and start new ones."""
-        before, self.statistics = self.statistics, HingeStatistics()
-        return before
-
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
     ) -> dict[str, Tensor]:
@@ -175,7 +155,9 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
         selections = self._selections(len(features))
         if self.hinge.weight == 0:
             rank = total(self.loss([features[i] for i in chosen], labels) for chosen in selections)
-            self.statistics.add_without_hinge(rank, step=self._counted_step())
+            self.statistics.add(
+                rank, rank.new_zeros(()), rank.new_zeros(0), step=self._counted_step()
+            )
             return {"rank": rank}
         columns = embed_columns(self.model, features)
         rank = total(

@@ -1,12 +1,12 @@
 """Encoders, rerankers and language models from their names."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
 
 from rag_sourcebias.core.errors import DataError, require_one_of
-from rag_sourcebias.core.protocols import Completer, Encoder, Reranker
+from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
 from rag_sourcebias.llm.openai import Api, OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter, QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import (
@@ -23,8 +23,8 @@ from rag_sourcebias.retrieval.cache import (
 )
 from rag_sourcebias.retrieval.search import (
     ENCODER_OPTIONS,
-    NamedRetrievers,
     ParsedSpec,
+    named_retriever,
     number,
     parse_spec,
 )
@@ -70,13 +70,30 @@ def whole_number(options: Mapping[str, str], key: str) -> int | None:
 # Everything that a command builds shares encoders and one cache on disk.
 
 
-@dataclass(slots=True)
-class SpecBuilder(NamedRetrievers):
-    """Build retrievers, encoders and rerankers from their names."""
+@dataclass
+class SpecBuilder:
+    """Build retrievers, encoders and rerankers from their names.
 
+    Parameters
+    ----------
+    cache : Path
+        Folder of the embedding and score caches.
+    progress : callable
+        Told ``(done, total)`` while texts are encoded or scored.
+    id_key : str or None
+        Where the id stands in the metadata of what an application returns.
+    """
+
+    cache: Path
+    progress: Callable[[int, int], None]
+    id_key: str | None = None
     _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
         default_factory=dict
     )
+
+    def retriever(self, text: str) -> RetrieverSpec:
+        """Build the retriever that ``text`` names."""
+        return named_retriever(text, self.encoder_of, progress=self.progress, id_key=self.id_key)
 
     def encoder(self, text: str) -> Encoder:
         """Build the encoder that ``text`` names: ``model[,option=value…]``."""

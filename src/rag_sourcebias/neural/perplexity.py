@@ -13,16 +13,14 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.neural.causal import CausalModel, CausalScorer, target_logprobs
+from rag_sourcebias.neural.causal import CausalModel, target_logprobs
 from rag_sourcebias.neural.loading import (
     Dtype,
-    ModelFolder,
     checked_dtype,
     computed_with,
     find_model,
-    loading,
+    load_language_model,
     pick_device,
-    require_torch,
 )
 
 # From losses to log-perplexities, how long texts are cut, and what is read in one pass.
@@ -91,56 +89,13 @@ def sliding_windows(length: int, width: int) -> Iterator[tuple[int, int, int]]:
 _BETWEEN = "\n\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Window:
     """Tokens that are read, of which the last ``count`` are predicted, of text ``owner``."""
 
     owner: int
     ids: list[int]
     count: int
-
-
-def conditional_values(
-    scorer: CausalScorer,
-    prefixes: Sequence[str],
-    texts: Sequence[str],
-    *,
-    width: int,
-    tokens_per_pass: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> LogPerplexities:
-    """Mean −log P per token of each text after its prefix.
-
-    Parameters
-    ----------
-    width : int
-        Tokens of a window, prefix included.
-    tokens_per_pass : int
-        Tokens of a forward pass, padding included; a longer window goes alone.
-    """
-    between = scorer.tokens(_BETWEEN)
-    windows: list[_Window] = []
-    cut = np.zeros(len(texts), np.int64)
-    for owner, (prefix, text) in enumerate(zip(prefixes, texts, strict=True)):
-        tokens = scorer.tokens(text)
-        before = scorer.tokens(prefix)
-        fixed = len(scorer.start) + len(between)
-        room = max(0, max(width // 2, width - len(tokens)) - fixed)
-        cut[owner] = max(0, len(before) - room)
-        stem = [*scorer.start, *before[:room], *between]
-        windows.extend(_windows(owner, stem, tokens, width=width, started=bool(scorer.start)))
-    sums, done = _Losses(len(texts)), 0
-    for rows in batches([len(window.ids) for window in windows], tokens_per_pass):
-        batch = [windows[row] for row in rows]
-        counts = [window.count for window in batch]
-        owners = [window.owner for window in batch]
-        np.add.at(sums.loss, owners, -scorer.sum_of_last([w.ids for w in batch], counts))
-        np.add.at(sums.tokens, owners, counts)
-        np.add.at(sums.parts, owners, 1)
-        done += len(batch)
-        if progress is not None:
-            progress(done, len(windows))
-    return sums.per_token(prefix_cut=cut)
 
 
 def _windows(
@@ -299,36 +254,6 @@ class MaskedScorer:
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "xlm-roberta-xl")
 
 
-def load_masked(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> MaskedScorer:
-    """Load a masked language model and its tokenizer.
-
-    Raises
-    ------
-    DataError
-        If the folder holds no such model, or one whose head was not trained (a sentence encoder,
-        for instance: transformers would fill in a random one).
-    """
-    require_torch(f"masked language model {folder.name!r}")
-    import torch
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    with loading(folder.path, "a masked language model"):
-        tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
-        model, found = AutoModelForMaskedLM.from_pretrained(
-            folder.path,
-            dtype=getattr(torch, dtype),
-            local_files_only=True,
-            output_loading_info=True,
-        )
-    if missing := sorted(found["missing_keys"]):
-        raise DataError(
-            f"{folder.path} has no trained head for masked tokens ({len(missing)} weights are "
-            f"missing, such as {missing[0]!r}); a masked language model is needed, such as "
-            "bert-base-uncased"
-        )
-    return MaskedScorer(model.to(pick_device(device)).eval(), tokenizer)
-
-
 def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:  # noqa: ANN401
     """Special tokens that the tokenizer puts before and after a text."""
     inner = tokenizer("a", add_special_tokens=False).input_ids
@@ -458,15 +383,31 @@ class CausalPerplexity(CausalModel):
         DataError
             If there are not as many prefixes as texts, or the window has no room for both.
         """
-        return conditional_values(
-            self.scorer,
-            prefixes,
-            texts,
-            width=self._width,
-            tokens_per_pass=self.tokens_per_pass
-            or (2048 if pick_device(self.device) == "cpu" else 16_384),
-            progress=progress,
-        )
+        scorer, width = self.scorer, self._width
+        between = scorer.tokens(_BETWEEN)
+        windows: list[_Window] = []
+        cut = np.zeros(len(texts), np.int64)
+        for owner, (prefix, text) in enumerate(zip(prefixes, texts, strict=True)):
+            tokens = scorer.tokens(text)
+            before = scorer.tokens(prefix)
+            fixed = len(scorer.start) + len(between)
+            room = max(0, max(width // 2, width - len(tokens)) - fixed)
+            cut[owner] = max(0, len(before) - room)
+            stem = [*scorer.start, *before[:room], *between]
+            windows.extend(_windows(owner, stem, tokens, width=width, started=bool(scorer.start)))
+        usual = 2048 if pick_device(self.device) == "cpu" else 16_384
+        sums, done = _Losses(len(texts)), 0
+        for rows in batches([len(window.ids) for window in windows], self.tokens_per_pass or usual):
+            batch = [windows[row] for row in rows]
+            counts = [window.count for window in batch]
+            owners = [window.owner for window in batch]
+            np.add.at(sums.loss, owners, -scorer.sum_of_last([w.ids for w in batch], counts))
+            np.add.at(sums.tokens, owners, counts)
+            np.add.at(sums.parts, owners, 1)
+            done += len(batch)
+            if progress is not None:
+                progress(done, len(windows))
+        return sums.per_token(prefix_cut=cut)
 
     @property
     def _width(self) -> int:
@@ -576,4 +517,13 @@ class MaskedPerplexity:
 
     @cached_property
     def _scorer(self) -> MaskedScorer:
-        return load_masked(self._found, dtype=self.dtype, device=self.device)
+        model, tokenizer, missing = load_language_model(
+            self._found, "masked", dtype=self.dtype, device=self.device
+        )
+        if missing:  # as of a sentence encoder: transformers fills in a random head
+            raise DataError(
+                f"{self._found.path} has no trained head for masked tokens ({len(missing)} weights "
+                f"are missing, such as {missing[0]!r}); a masked language model is needed, such as "
+                "bert-base-uncased"
+            )
+        return MaskedScorer(model, tokenizer)

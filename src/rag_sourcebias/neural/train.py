@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rag_sourcebias.neural.loading import (
     checked_output,
     find_encoder,
     library_versions,
-    loading,
+    load_sentence_model,
     pick_device,
     quiet,
     require_torch,
@@ -28,7 +28,6 @@ require_torch("debiased training")
 import torch
 from safetensors import SafetensorError
 from sentence_transformers import (
-    SentenceTransformer,
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
@@ -36,6 +35,8 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer.data_collator import (
     SentenceTransformerDataCollator,
 )
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.util import cos_sim, dot_score
 from torch import Tensor
 from transformers import PrinterCallback, TrainerCallback
 
@@ -44,6 +45,7 @@ from rag_sourcebias.core.errors import DataError, TrainingDivergedError, import_
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.core.training import TrainingHistory
+from rag_sourcebias.neural.losses import DebiasedRankingLoss
 from rag_sourcebias.neural.training_data import (
     TrainingColumns,
     TrainingSettings,
@@ -54,7 +56,6 @@ from rag_sourcebias.neural.training_data import (
 )
 from rag_sourcebias.neural.training_state import (
     Progress,
-    debiased_loss,
     last_checkpoint,
     open_run,
 )
@@ -255,11 +256,17 @@ class TrainingRun:
         on_progress: Callable[[int, int], None] | None,
     ) -> Progress:
         """Train the loaded model to the end of the planned steps."""
-        progress = Progress(debiased_loss(live, self.settings), eval_every=self.settings.eval_every)
+        settings = self.settings
+        cosine = settings.similarity == "cosine"
+        rank = MultipleNegativesRankingLoss(
+            live, scale=20.0 if cosine else 1.0, similarity_fct=cos_sim if cosine else dot_score
+        )
+        loss = DebiasedRankingLoss(rank, settings.hinge, rank_columns=settings.rank_columns)
+        progress = Progress(loss, eval_every=settings.eval_every)
         trainer = DebiasTrainer(
             live,
             columns,
-            self.settings,
+            settings,
             progress=progress,
             folder=self.folder,
             on_progress=on_progress,
@@ -270,9 +277,7 @@ class TrainingRun:
             else:
                 progress.read(checkpoint)
             self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
-            progress.run()
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-            progress.pause()
             check_finite_weights(live, progress.step)
             progress.add_point()
         return progress
@@ -327,17 +332,11 @@ def load_trainable(folder: Path) -> Any:  # noqa: ANN401 - torch is not typed he
     DataError
         If it is no model of sentence-transformers that makes one vector of a text.
     """
-    with loading(folder, "a sentence-transformers model"):
-        model = SentenceTransformer(
-            str(folder),
-            device=pick_device(None),
-            local_files_only=True,
-            model_kwargs={"dtype": torch.float32},
-        )
+    model = load_sentence_model("SentenceTransformer", folder, "float32", None)
     model.model_card_data.local_files_only = True  # cards of checkpoints must not ask a hub
     with torch.no_grad():
         features = model.preprocess(["text"])
-        made = model.eval()(
+        made = model(
             {k: v.to(model.device) if isinstance(v, Tensor) else v for k, v in features.items()}
         )
     if "sentence_embedding" not in made:
@@ -366,8 +365,7 @@ def seeded(seed: int) -> Iterator[None]:
 # Train an encoder on twins until it treats sources alike.
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainedModel:
+class TrainedModel(NamedTuple):
     """A model folder and how it came about."""
 
     path: Path
@@ -464,7 +462,7 @@ def train_debiased(
     with seeded(settings.seed):
         live = load_trainable(find_encoder(model).path)
         run.on_stage(f"choosing pairs and hard negatives of {dataset.name}")
-        columns = training_columns(dataset, pairs, settings, untrained or named, folder=run.folder)
+        columns = training_columns(dataset, pairs, settings, untrained or named)
         progress = run.train(live, columns, checkpoint, on_progress)
     history = TrainingHistory(
         name=place.name,

@@ -1,17 +1,13 @@
 """The model card of a debiased model."""
 
-from __future__ import annotations
-
 import hashlib
-import io
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Query
 from rag_sourcebias.core.errors import (
@@ -21,12 +17,10 @@ from rag_sourcebias.core.errors import (
     require_at_least,
     require_one_of,
 )
-from rag_sourcebias.core.files import write_atomic
 from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.training import TrainingHistory
-from rag_sourcebias.intake.arrays import read_array
 from rag_sourcebias.neural.hinge import Reduction, TwinHinge
 from rag_sourcebias.retrieval.cache import Similarity
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -356,8 +350,8 @@ class TrainingColumns:
         Rows of the columns.
     """
 
-    texts: dict[str, list[str]] = field(repr=False)
-    batches: IntArray = field(repr=False)
+    texts: dict[str, list[str]]
+    batches: IntArray
 
     def __len__(self) -> int:
         return len(self.texts["query"])
@@ -368,8 +362,6 @@ def training_columns(
     pairs: TrainingPairs,
     settings: TrainingSettings,
     encoder: Encoder,
-    *,
-    folder: Path,
 ) -> TrainingColumns:
     """Lay out the rows that the planned steps use.
 
@@ -377,8 +369,6 @@ def training_columns(
     ----------
     encoder : Encoder
         Untrained: finds the hard negatives.
-    folder : Path
-        Keeps what it found, so that a training that is taken up again need not look again.
 
     Raises
     ------
@@ -395,17 +385,14 @@ def training_columns(
         "llm": [twins.source_texts[row] for row in position],
     }
     if settings.hard_negatives:
-        negatives = _kept(
-            folder / "negatives.npy",
-            lambda: mine_negatives(
-                dataset,
-                pairs,
-                rows,
-                encoder,
-                per_source=settings.hard_negatives,
-                seed=settings.seed,
-                depth=_MINE_DEPTH,
-            ),
+        negatives = mine_negatives(
+            dataset,
+            pairs,
+            rows,
+            encoder,
+            per_source=settings.hard_negatives,
+            seed=settings.seed,
+            depth=_MINE_DEPTH,
         )
         for number, column in enumerate(negatives.T.tolist(), start=1):
             texts[f"negative_{number}"] = [dataset.corpus.texts[row] for row in column]
@@ -422,16 +409,6 @@ def data_identity(dataset: Dataset, pairs: TrainingPairs) -> str:
     for array in (dataset.corpus.tags.source_codes, pairs.rows, dataset.qrels.grades):
         digest.update(np.ascontiguousarray(array).tobytes())
     return f"{dataset.name} ({digest.hexdigest()})"
-
-
-def _kept(file: Path, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    if file.is_file():
-        return read_array(file, remedy="delete it and start again to make it again")
-    made = make()
-    buffer = io.BytesIO()
-    np.save(buffer, made, allow_pickle=False)
-    write_atomic(file, buffer.getvalue())
-    return made
 
 
 # How a model was trained, kept in its folder.

@@ -1,4 +1,4 @@
-"""State of a debiased training: progress, checkpoints and the loss."""
+"""State of a debiased training: its progress and its checkpoints."""
 
 import json
 import shutil
@@ -6,15 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rag_sourcebias.neural.loading import require_torch
 
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported
 require_torch("debiased training")
-
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from sentence_transformers.util import cos_sim, dot_score
 
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
@@ -22,7 +18,6 @@ from rag_sourcebias.core.files import sound, write_atomic
 from rag_sourcebias.core.training import TrainingPoint
 from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics
-from rag_sourcebias.neural.training_data import TrainingSettings
 
 # What a training run has seen so far; part of its checkpoints.
 
@@ -50,22 +45,12 @@ class Progress:
         self.eval_every = eval_every
         self.step = 0
         self.points: list[TrainingPoint] = []
-        self._seconds = 0.0
-        self._since: float | None = None
+        self._since = time.perf_counter()
 
     @property
     def seconds(self) -> float:
-        """Training time."""
-        running = 0.0 if self._since is None else time.perf_counter() - self._since
-        return self._seconds + running
-
-    def run(self) -> None:
-        """Start the clock."""
-        self._since = time.perf_counter()
-
-    def pause(self) -> None:
-        """Stop the clock."""
-        self._seconds, self._since = self.seconds, None
+        """Training time, that of the run before a checkpoint included."""
+        return time.perf_counter() - self._since
 
     def stepped(self, step: int) -> None:
         """Note a step, and a point if it is time."""
@@ -77,7 +62,7 @@ class Progress:
         """Add a point for the step reached, unless it has one."""
         if self.points and self.points[-1].step == self.step:
             return
-        seen = self.loss.reset_statistics()
+        seen, self.loss.statistics = self.loss.statistics, HingeStatistics()
         self.points.append(
             TrainingPoint(
                 step=self.step,
@@ -111,7 +96,7 @@ class Progress:
         content = read_json(file, "the progress of a training", remedy=remedy)
         with sound(file, "the progress of a training", remedy=remedy):
             self.step = int(content["step"])
-            self._seconds = float(content["seconds"])
+            self._since = time.perf_counter() - float(content["seconds"])
             self.loss.step = int(content["forward"])
             self.loss.statistics = from_plain(HingeStatistics, content["statistics"])
             self.points = [from_plain(TrainingPoint, point) for point in content["points"]]
@@ -200,15 +185,3 @@ def _difference(folder: Path, settings: Mapping[str, str]) -> str | None:
             was, now = (given.get(name, "left out") for given in (before, settings))
             return f"{name} {was}, not {now}"
     return None
-
-
-# The loss of a debiased training.
-
-
-def debiased_loss(model: Any, settings: TrainingSettings) -> DebiasedRankingLoss:  # noqa: ANN401
-    """Return the contrastive ranking loss with the hinge."""
-    cosine = settings.similarity == "cosine"
-    rank = MultipleNegativesRankingLoss(
-        model, scale=20.0 if cosine else 1.0, similarity_fct=cos_sim if cosine else dot_score
-    )
-    return DebiasedRankingLoss(rank, settings.hinge, rank_columns=settings.rank_columns)

@@ -1,7 +1,5 @@
 """Blind annotation: what is asked, who sees which texts, the sheets and their key."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -10,24 +8,31 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
-from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray
-from rag_sourcebias.core.errors import DataError, as_generator, require_at_least, require_one_of
+from rag_sourcebias.core.errors import (
+    DataError,
+    as_generator,
+    require_at_least,
+    require_distinct,
+    require_one_of,
+)
 from rag_sourcebias.core.files import PathLike, write_atomic
 from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.core.fitted import write_fitted
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.infer.sheets import sheet_csv
 
 # Blind annotation: what is asked, the key that un-blinds it, and what came back.
 
 
-_VERSION = 1
+KEY, KEY_VERSION = "key of annotation sheets", 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotationQuestion:
     """One question about a pair of texts, called A and B.
 
@@ -56,7 +61,7 @@ class AnnotationQuestion:
         return "A" in self.answers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotationUnit:
     """A pair of texts that people judge.
 
@@ -76,7 +81,7 @@ class AnnotationUnit:
     query: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KeyUnit:
     """A unit without its texts."""
 
@@ -84,7 +89,7 @@ class KeyUnit:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KeyRow:
     """One item on one annotator's sheet.
 
@@ -107,8 +112,8 @@ class KeyRow:
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationKey(Stored):
+@dataclass(frozen=True, kw_only=True)
+class AnnotationKey:
     """What un-blinds the sheets; keep it from annotators.
 
     Parameters
@@ -122,17 +127,14 @@ class AnnotationKey(Stored):
         In the order in which they are shown, annotator after annotator.
     """
 
-    _versioned = ("annotation key", _VERSION)
-
     sheet_id: str
     questions: tuple[str, ...]
     annotators: tuple[str, ...]
     units: tuple[KeyUnit, ...]
     rows: tuple[KeyRow, ...]
-    schema_version: int = _VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerTable:
     """Un-blinded answers to one question.
 
@@ -165,7 +167,7 @@ class AnswerTable:
         return int(np.count_nonzero(self.codes == -1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Annotations:
     """Everything that came back, un-blinded.
 
@@ -199,7 +201,7 @@ class Annotations:
         raise DataError(f"question {question!r} was not asked; the sheet asked {asked}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RaterAgreement:
     """One coefficient of agreement.
 
@@ -223,7 +225,7 @@ class RaterAgreement:
     note: Finding | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MajorityShare:
     """How often one answer had the majority.
 
@@ -247,7 +249,7 @@ class MajorityShare:
     unanimous: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MajorityTable:
     """[K] Table 3 for one question.
 
@@ -309,16 +311,6 @@ QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType(
 """What annotators can be asked; ``"relevance"`` and ``"quality"`` are those of [K] Table 3."""
 
 
-def _checked_task(task: Sequence[str]) -> tuple[str, ...]:
-    if not task:
-        raise DataError(f"task is empty; choose from {', '.join(map(repr, QUESTIONS))}")
-    for name in task:
-        require_one_of("task", name, QUESTIONS)
-    if len(set(task)) != len(task):
-        raise DataError(f"task names a question twice: {', '.join(task)}")
-    return tuple(task)
-
-
 # Blind, order-randomised annotation: who sees which item, in which order, under which id.
 
 
@@ -326,8 +318,7 @@ def _checked_task(task: Sequence[str]) -> tuple[str, ...]:
 _LETTERS = np.array(list("bcdfghjkmnpqrstvwxz"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationPlan:
+class AnnotationPlan(NamedTuple):
     """Sheets to be written, and their key.
 
     Parameters
@@ -385,9 +376,12 @@ def annotation_sheet(
     DataError
         If a query is missing, or task, n, annotators or overlap are out of range.
     """
-    asked = _checked_task(task)
-    for name in asked:
-        bare = [unit for unit in pairs if not unit.query.strip()]
+    if not task:
+        raise DataError(f"task is empty; choose from {', '.join(map(repr, QUESTIONS))}")
+    require_distinct("question", task)
+    bare = [unit for unit in pairs if not unit.query.strip()]
+    for name in task:
+        require_one_of("task", name, QUESTIONS)
         if QUESTIONS[name].needs_query and bare:
             raise DataError(f"unit {bare[0].unit_id!r} has no query; question {name!r} needs one")
     names = _annotator_names(annotators)
@@ -407,7 +401,7 @@ def annotation_sheet(
             f"{len(names)} annotators but {len(units)} units, {shared} of them shared: some would "
             "have nothing to do; raise overlap or take fewer annotators"
         )
-    ids = _row_ids(sum(map(len, dealt)) + 1, units, asked, generator)
+    ids = _row_ids(sum(map(len, dealt)) + 1, units, tuple(task), generator)
     rows: list[KeyRow] = []
     for annotator, mine in enumerate(dealt):
         flips = generator.permutation(np.arange(len(mine)) + generator.integers(2)) % 2
@@ -426,7 +420,7 @@ def annotation_sheet(
     return AnnotationPlan(
         key=AnnotationKey(
             sheet_id=ids[0],
-            questions=asked,
+            questions=tuple(task),
             annotators=names,
             units=tuple(KeyUnit(unit_id=u.unit_id, sources=u.sources) for u in units),
             rows=tuple(rows),
@@ -475,21 +469,21 @@ def _annotator_names(annotators: int | Sequence[str]) -> tuple[str, ...]:
             f"annotator-{str(i).zfill(len(str(annotators)))}" for i in range(1, annotators + 1)
         )
     names = (annotators,) if isinstance(annotators, str) else tuple(annotators)
+    require_distinct("annotator", [name.casefold() for name in names])
     for name in names:
         if not name or name.startswith(".") or not all(c.isalnum() or c in "-_." for c in name):
             raise DataError(
                 f"annotator {name!r} names a file: use letters, digits, '-', '_' and '.'"
             )
-    if not names or len({name.casefold() for name in names}) != len(names):
-        raise DataError(f"annotators {names!r}: at least one is needed, each name once")
+    if not names:
+        raise DataError("there is no annotator; at least one is needed")
     return names
 
 
 # Annotation sheets as files: CSV, one HTML page per annotator, and the key apart from them.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationFiles:
+class AnnotationFiles(NamedTuple):
     """Where the sheets and their key lie."""
 
     sheets: tuple[Path, ...]
@@ -540,7 +534,7 @@ def write_annotation_sheets(
         )
     target.mkdir(parents=True, exist_ok=True)
     # the key first: sheets without one could not be un-blinded
-    write_atomic(key_path, json.dumps(plan.key.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    write_fitted(plan.key, key_path, kind=KEY, version=KEY_VERSION)
     for path, text in texts.items():
         write_atomic(path, text)
     return AnnotationFiles(sheets=tuple(texts), key=key_path)

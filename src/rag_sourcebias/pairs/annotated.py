@@ -1,7 +1,5 @@
 """Filled annotation sheets: read and un-blinded, agreement of annotators, majorities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,12 +8,14 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, as_generator, check_level
-from rag_sourcebias.core.files import PathLike, sound
+from rag_sourcebias.core.files import PathLike
+from rag_sourcebias.core.fitted import read_fitted
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import bootstrap_intervals, bootstrap_means, wilson_interval
-from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.intake.tables import read_table
 from rag_sourcebias.pairs.annotate import (
+    KEY,
+    KEY_VERSION,
     QUESTIONS,
     AnnotationKey,
     AnnotationQuestion,
@@ -81,21 +81,18 @@ def read_annotation_key(path: PathLike) -> AnnotationKey:
     UnsupportedVersionError
         If another version wrote it.
     """
-    data = read_json(path, "the key of annotation sheets")
-    if not isinstance(data, dict) or "sheet_id" not in data or "rows" not in data:
-        raise DataError(f"{path} is not the key of annotation sheets")
-    with sound(path, "a complete key of annotation sheets"):
-        key = AnnotationKey.from_dict(data)
-        unknown = [name for name in key.questions if name not in QUESTIONS]
-        if unknown:
-            raise DataError(f"question {unknown[0]!r} is unknown")
-        for row in key.rows:
-            named = row.unit in range(len(key.units)) and row.annotator in range(
-                len(key.annotators)
+    key = read_fitted(AnnotationKey, path, kind=KEY, version=KEY_VERSION)
+    unknown = [name for name in key.questions if name not in QUESTIONS]
+    if unknown:
+        raise DataError(f"{path}: question {unknown[0]!r} is unknown")
+    units, annotators = range(len(key.units)), range(len(key.annotators))
+    for row in key.rows:
+        named = row.unit in units and row.annotator in annotators
+        if not named or sorted(row.order) != [0, 1]:
+            raise DataError(
+                f"{path}: row {row.row_id!r} is of a unit or an annotator it does not name"
             )
-            if not named or sorted(row.order) != [0, 1]:
-                raise DataError(f"row {row.row_id!r} is of a unit or an annotator it does not name")
-        return key
+    return key
 
 
 def read_annotations(

@@ -1,7 +1,5 @@
 """Audit of a paired corpus: its criteria, every pair, each corpus searched alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,14 +19,19 @@ from rag_sourcebias.core.data import (
     Qrels,
     TagTable,
 )
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    if_enough,
+    require_distinct,
+)
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
+from rag_sourcebias.core.tags import require_sources
 from rag_sourcebias.infer.equivalence import EquivalenceTest, equivalence_test
 from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
 from rag_sourcebias.intake.belong import cause
 from rag_sourcebias.measure.relevance import score_run
-from rag_sourcebias.measure.texts import require_sources, summarise_dataset
+from rag_sourcebias.measure.texts import summarise_dataset
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
@@ -206,7 +209,9 @@ def sole_corpus_tests(
             measure=measure,
             mean_baseline=float(baseline.mean()),
             mean_other=float(other.mean()),
-            difference=_difference(difference, config.confidence_level),
+            difference=if_enough(
+                clustered_difference, difference, confidence_level=config.confidence_level
+            ),
             p_different=difference_test(difference),
             margin=config.margin,
             level=config.level,
@@ -227,13 +232,6 @@ def _equivalence(
         return test(level=config.level), test(level=config.level / n_tests).n_needed
     except InsufficientDataError as error:
         return None, error.n_needed
-
-
-def _difference(values: FloatArray, level: float) -> Interval | None:
-    try:
-        return clustered_difference(values, confidence_level=level)
-    except InsufficientDataError:
-        return None
 
 
 def adjusted_tests(tests: Sequence[SoleCorpusTest]) -> tuple[SoleCorpusTest, ...]:
@@ -272,7 +270,6 @@ def source_pairs(
     texts : pair of sequences of str
         Baseline and other versions, in the order of ``checks``.
     """
-    histograms = {name: _histogram(checks.values[name], edges) for name, edges in _EDGES.items()}
     flagged = {
         flag: tuple(checks.pair_ids[row] for row in np.flatnonzero(checks.flag(flag)))
         for flag in PAIR_FLAGS
@@ -281,7 +278,11 @@ def source_pairs(
         source=source,
         criteria=criteria,
         summary=checks.summary(),
-        histograms={name: found for name, found in histograms.items() if found is not None},
+        histograms={
+            name: Histogram.of(checks.values[name], edges)
+            for name, edges in _EDGES.items()
+            if not np.isnan(checks.values[name]).all()
+        },
         flagged_ids={flag: ids for flag, ids in flagged.items() if ids},
         worst=tuple(
             replace(
@@ -294,19 +295,6 @@ def source_pairs(
             for row in checks.worst(config.worst).tolist()
         ),
         by_chance=checks.by_chance,
-    )
-
-
-def _histogram(values: FloatArray, edges: FloatArray) -> Histogram | None:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return None
-    counts, _ = np.histogram(np.clip(known, edges[0], edges[-1]), bins=edges)
-    return Histogram(
-        edges=edges.copy(),
-        counts=counts.astype(np.int64),
-        mean=float(known.mean()),
-        median=float(np.median(known)),
     )
 
 
@@ -365,7 +353,13 @@ def check_paired_corpus(
         dataset = data
     else:
         dataset = Dataset(name="corpus", corpus=data, queries=(), qrels=Qrels.from_rows(()))
-    _check_retrievers(retrievers, dataset)
+    names = [spec.name for spec in retrievers]
+    require_distinct("retriever", names)
+    if names and not len(dataset.qrels):
+        raise DataError(
+            f"retrievers {names} need queries and judgments, which this corpus does not have; "
+            "give a data set with both, or no retriever"
+        )
     corpus = dataset.corpus
     rows = _rows_of(corpus.tags, baseline_source, sources)
     n_tests = len(rows) * len(retrievers) * len(config.measures) * len(config.cutoffs)
@@ -414,17 +408,6 @@ def check_paired_corpus(
         environment=environment(),
         created=timestamp(),
     )
-
-
-def _check_retrievers(retrievers: Sequence[RetrieverSpec], dataset: Dataset) -> None:
-    names = [spec.name for spec in retrievers]
-    if len(set(names)) < len(names):
-        raise DataError(f"names of retrievers must differ, got {names}")
-    if names and not len(dataset.qrels):
-        raise DataError(
-            f"retrievers {names} need queries and judgments, which this corpus does not have; "
-            "give a data set with both, or no retriever"
-        )
 
 
 def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> dict[str, PairRows]:

@@ -3,8 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -146,16 +145,6 @@ def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:
 # Which values and texts of a pair are beyond a threshold.
 
 
-class Found(NamedTuple):
-    """What was measured, as :class:`PairChecks` holds it."""
-
-    values: Mapping[str, FloatArray]
-    facts: Mapping[str, Texts]
-    languages: tuple[tuple[str, str], ...]
-    leftovers: tuple[str, ...]
-    by_chance: float | None
-
-
 # The end of a rewrite that is as long as the original was reworded, not cut off.
 _CUT_LENGTH = 0.9
 
@@ -163,12 +152,12 @@ _CUT_LENGTH = 0.9
 def flags_of(
     pairs: Sequence[tuple[str, str]],
     words: Sequence[tuple[list[str], list[str]]],
-    thresholds: PairThresholds,
-    found: Found,
+    found: PairChecks,
 ) -> BoolArray:
     """Return the flags of every pair, shape (n, len(PAIR_FLAGS))."""
+    thresholds = found.thresholds
     flags = {name: np.zeros(len(pairs), dtype=np.bool_) for name in PAIR_FLAGS}
-    flags |= _beyond(thresholds, found)
+    flags |= _beyond(found)
     if thresholds.writing:
         flags["refusal"] = _marked(is_refusal(human, other) for human, other in pairs)
         flags["leftover"] = _marked(found.leftovers)
@@ -187,32 +176,31 @@ def _marked(rows: Iterable[object]) -> BoolArray:
     return np.array([bool(row) for row in rows], dtype=np.bool_)
 
 
-def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
-    values, by_chance = found.values, found.by_chance
-    flags, ratio, cosine = {}, values["length_ratio"], values["cosine"]
-    if thresholds.length_ratio is not None:
-        lowest, highest = thresholds.length_ratio
-        flags["length"] = (ratio < lowest) | (ratio > highest)
-    if thresholds.copied is not None:
-        flags["near_copy"] = values["copied"] > thresholds.copied
-    if thresholds.repeated is not None:
-        flags["loop"] = values["repeated"] > thresholds.repeated
-    if thresholds.end_kept is not None:
-        flags["truncated"] = (values["end_kept"] < thresholds.end_kept) & (ratio < _CUT_LENGTH)
-    flags["unrelated"] = np.zeros(len(ratio), dtype=np.bool_)
-    if by_chance is not None:
-        flags["unrelated"] |= np.where(np.isnan(cosine), values["overlap"], cosine) <= by_chance
-    if thresholds.cosine is not None:
-        flags["unrelated"] |= cosine < thresholds.cosine
+def _beyond(found: PairChecks) -> dict[str, BoolArray]:
+    thresholds, values = found.thresholds, found.values
+    # a check that is off has a limit that no value is beyond
+    limits = {
+        field.name: np.nan if (limit := getattr(thresholds, field.name)) is None else limit
+        for field in fields(thresholds)
+    }
+    lowest, highest = thresholds.length_ratio or (np.nan, np.nan)
+    by_chance = np.nan if found.by_chance is None else found.by_chance
+    ratio, cosine = values["length_ratio"], values["cosine"]
+    likeness = np.where(np.isnan(cosine), values["overlap"], cosine)
     count = {name: np.array([len(row) for row in rows]) for name, rows in found.facts.items()}
-    if thresholds.numbers_kept is not None:
-        low = values["numbers_kept"] < thresholds.numbers_kept
-        flags["numbers"] = low | (count["numbers_added"] > 0)
-    if thresholds.names_kept is not None:
-        low = (values["names_kept"] < thresholds.names_kept) & (count["names_missing"] > 1)
-        swapped = (count["names_missing"] > 0) & (count["names_added"] > 0)
-        flags["names"] = low | swapped | (count["names_added"] > 1)
-    return flags
+    missing, added = count["names_missing"], count["names_added"]
+    numbers = (values["numbers_kept"] < limits["numbers_kept"]) | (count["numbers_added"] > 0)
+    names = (values["names_kept"] < limits["names_kept"]) & (missing > 1)
+    swapped = (missing > 0) & (added > 0)
+    return {
+        "length": (ratio < lowest) | (ratio > highest),
+        "near_copy": values["copied"] > limits["copied"],
+        "loop": values["repeated"] > limits["repeated"],
+        "truncated": (values["end_kept"] < limits["end_kept"]) & (ratio < _CUT_LENGTH),
+        "unrelated": (likeness <= by_chance) | (cosine < limits["cosine"]),
+        "numbers": numbers & (thresholds.numbers_kept is not None),
+        "names": (names | swapped | (added > 1)) & (thresholds.names_kept is not None),
+    }
 
 
 # Is every rewrite a rewrite: the checks of a paired corpus ([K] §2).
@@ -277,19 +265,17 @@ def check_pairs(
     by_chance = None
     if thresholds.chance is not None and len(mismatched) >= MIN_PAIRS:
         by_chance = float(np.quantile(mismatched, thresholds.chance))
-    found = Found(
+    found = PairChecks(
+        pair_ids=tuple(pair_ids),
         values={**_values(pairs, words), **kept, "cosine": cosine},
         facts=facts,
         languages=languages,
         leftovers=tuple(leftover(human, other) for human, other in pairs),
+        flags=np.zeros((len(pairs), len(PAIR_FLAGS)), dtype=np.bool_),
+        thresholds=thresholds,
         by_chance=by_chance,
     )
-    return PairChecks(
-        pair_ids=tuple(pair_ids),
-        flags=flags_of(pairs, words, thresholds, found),
-        thresholds=thresholds,
-        **found._asdict(),
-    )
+    return replace(found, flags=flags_of(pairs, words, found))
 
 
 def _values(pairs: Pairs, words: Words) -> dict[str, FloatArray]:
@@ -309,7 +295,7 @@ def _values(pairs: Pairs, words: Words) -> dict[str, FloatArray]:
         ],
         dtype=np.float64,
     ).reshape(len(pairs), len(names))
-    return {name: table[:, i].copy() for i, name in enumerate(names)}
+    return dict(zip(names, table.T.copy(), strict=True))
 
 
 def _facts(
@@ -350,7 +336,7 @@ def _alike(pairs: Pairs, encoder: Encoder | None) -> tuple[FloatArray, FloatArra
     if not n:
         return np.zeros(0), np.zeros(0)
     human, rewritten = (
-        _unit_rows(encoder.encode_documents([pair[side] for pair in pairs])) for side in (0, 1)
+        _unit_rows(encoder.encode_documents(texts)) for texts in zip(*pairs, strict=True)
     )
     twins = np.einsum("ij,ij->i", human, rewritten)
     return twins, np.einsum("ij,ij->i", human[partner], rewritten)[other]

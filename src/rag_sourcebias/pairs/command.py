@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,7 +18,6 @@ from rag_sourcebias.intake.beir import query_files, read_beir, read_corpus, spli
 from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.pairs.annotate import (
-    Annotations,
     AnswerTable,
     MajorityTable,
     RaterAgreement,
@@ -289,8 +288,7 @@ _DATA, _DRAW, _SHEETS, _FILLED_SHEETS = (
 _HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionFigures:
+class QuestionFigures(NamedTuple):
     """What came back for one question."""
 
     answers: AnswerTable
@@ -352,19 +350,6 @@ class QuestionFigures:
             yield PairsCode.HABIT(question=question, first=first, second=second)
 
 
-def print_figures(annotations: Annotations, questions: Sequence[QuestionFigures]) -> None:
-    """Print two tables for each question, and what to mind."""
-    annotators = len(annotations.annotators)
-    say(str(PairsCode.ANNOTATED(pairs=len(annotations.units), annotators=annotators)))
-    for found in questions:
-        print_block(Heading(text=found.answers.question), out)
-        if found.majority.shares:
-            print_block(Table(caption=found.answers.question, frame=found.majorities()), out)
-        print_block(Table(caption=found.answers.question, frame=found.agreements()), out)
-        for finding in found.findings():
-            say(str(finding))
-
-
 # ``annotate``: blind sheets for people who compare texts, and what comes back.
 
 
@@ -375,7 +360,7 @@ _OPTIONS = {
 _FILLED = (".csv", ".tsv")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sheets:
     """What is drawn from which pairs, and how sheets look."""
 
@@ -441,7 +426,7 @@ class Sheets:
     ] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """How filled sheets are read."""
 
@@ -590,8 +575,17 @@ def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, see
         "n_units": len(annotations.units),
         "questions": [found.plain() for found in questions],
     }
-    if not write_json(json, plain):
-        print_figures(annotations, questions)
+    if write_json(json, plain):
+        return
+    annotators = len(annotations.annotators)
+    say(str(PairsCode.ANNOTATED(pairs=len(annotations.units), annotators=annotators)))
+    for found in questions:
+        print_block(Heading(text=found.answers.question), out)
+        if found.majority.shares:
+            print_block(Table(caption=found.answers.question, frame=found.majorities()), out)
+        print_block(Table(caption=found.answers.question, frame=found.agreements()), out)
+        for finding in found.findings():
+            say(str(finding))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ PAIR_FACTS = ("numbers_missing", "numbers_added", "names_missing", "names_added"
 MIN_PAIRS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PairThresholds:
     """Beyond which values a pair is flagged; None switches a check off.
 
@@ -118,7 +118,7 @@ class PairThresholds:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PairSummary:
     """What the checks found over all pairs.
 
@@ -139,7 +139,7 @@ class PairSummary:
     quantiles: dict[str, tuple[float, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckedPair:
     """One pair: what was measured of it, and its texts where they are kept.
 
@@ -186,7 +186,7 @@ class CheckedPair:
         return replace(self, leftover="", baseline_text="", other_text="", **facts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PairChecks:
     """Values and flags of every pair, in the order given.
 

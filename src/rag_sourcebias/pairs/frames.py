@@ -1,7 +1,5 @@
 """Tables of a report on a paired corpus, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The order in which a report on a paired corpus is read."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

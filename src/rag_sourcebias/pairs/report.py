@@ -1,7 +1,5 @@
 """The report on a paired corpus, as users get it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from rag_sourcebias.core.finding import Frame

@@ -1,7 +1,5 @@
 """``rewrite``: a paired corpus from documents by people and a language model."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -222,17 +220,6 @@ def following(report: RewriteReport) -> Iterator[Finding]:
     yield PairsCode.NEXT(verb="explain", folder=named)
 
 
-def say_files(report: RewriteReport) -> None:
-    """Say where everything lies."""
-    folder = Path(report.folder)
-    for entry in report.manifest.sources:
-        stem = stem_of(entry.source)
-        if entry.done:
-            say_written("rewrites", folder / "corpus" / f"{stem}.jsonl")
-        say_written("answers as written", folder / "raw" / f"{stem}.jsonl")
-    say_written("how it was made", folder / MANIFEST)
-
-
 # ``rewrite``: a paired corpus from documents by people and a language model.
 
 
@@ -406,7 +393,12 @@ def rewrite(
     print_block(Table(caption="Documents by source", frame=rewritten(made)), out)
     for finding in ended(made, own):
         say(str(finding))
-    say_files(made)
+    for entry in made.manifest.sources:
+        stem = stem_of(entry.source)
+        if entry.done:
+            say_written("rewrites", output / "corpus" / f"{stem}.jsonl")
+        say_written("answers as written", output / "raw" / f"{stem}.jsonl")
+    say_written("how it was made", output / MANIFEST)
     for finding in following(made):
         tell(str(finding))
     if any(entry.failed or not entry.done for entry in own):

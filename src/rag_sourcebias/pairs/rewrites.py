@@ -1,7 +1,5 @@
 """What a folder of rewrites is made of: prompts, human documents, the manifest, jobs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -15,15 +13,19 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset
-from rag_sourcebias.core.errors import DataError, MissingTagsError, require_name
-from rag_sourcebias.core.files import PathLike, sound, write_atomic
+from rag_sourcebias.core.errors import (
+    DataError,
+    MissingTagsError,
+    require_distinct,
+    require_name,
+)
+from rag_sourcebias.core.files import PathLike
+from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.beir import checked_folder, corpus_files, source_of_stem, tag_file
 from rag_sourcebias.intake.documents import as_corpus, overlaid, read_documents, read_tags
-from rag_sourcebias.intake.files import read_json
 
 # What a folder of rewrites says about how it was made.
 
@@ -31,7 +33,7 @@ from rag_sourcebias.intake.files import read_json
 PAIRED_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HumanTexts:
     """The documents that were rewritten.
 
@@ -55,7 +57,7 @@ class HumanTexts:
     attribution: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RewriteSource:
     """One model and one prompt: one file of rewrites.
 
@@ -113,8 +115,8 @@ class RewriteSource:
     currency: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedManifest(Stored):
+@dataclass(frozen=True, kw_only=True)
+class PairedManifest:
     """``manifest.json`` of a folder of rewrites.
 
     Parameters
@@ -122,19 +124,14 @@ class PairedManifest(Stored):
     human : HumanTexts
     sources : tuple of RewriteSource
     library_version : str
-    schema_version : int
     """
-
-    _versioned = ("manifest", PAIRED_VERSION)
 
     human: HumanTexts
     sources: tuple[RewriteSource, ...]
     library_version: str
-    schema_version: int = PAIRED_VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteEstimate:
+class RewriteEstimate(NamedTuple):
     """What rewriting a corpus would ask; nothing was asked.
 
     Parameters
@@ -169,7 +166,7 @@ class RewriteEstimate:
     refused: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RewriteReport:
     """How one run of the builder ended.
 
@@ -215,7 +212,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXT = "{text}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RewritePrompt:
     """A request to rewrite a text, which knows of no query.
 
@@ -338,11 +335,9 @@ def checked_prompts(prompts: Sequence[RewritePrompt | str]) -> tuple[RewriteProm
         RewritePrompt(name=f"prompt-{i}", template=p) if isinstance(p, str) else p
         for i, p in enumerate(prompts, start=1)
     )
-    names = [prompt.name for prompt in found]
-    twice = [name for name in names if names.count(name) > 1]
-    if not found or twice:
-        what = f"the name {twice[0]!r} occurs twice" if twice else "there are none"
-        raise DataError(f"prompts must be at least one, with different names: {what}")
+    if not found:
+        raise DataError("prompts: there are none; give at least one")
+    require_distinct("prompt", [prompt.name for prompt in found])
     return found
 
 
@@ -471,6 +466,7 @@ def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -
 
 
 MANIFEST = "manifest.json"
+_KIND = "manifest of a folder of rewrites"
 
 
 def read_manifest(folder: PathLike) -> PairedManifest:
@@ -483,20 +479,12 @@ def read_manifest(folder: PathLike) -> PairedManifest:
     UnsupportedVersionError
         If another release wrote it in a form this one does not know.
     """
-    file = Path(folder) / MANIFEST
-    data = read_json(file, "the manifest of a folder of rewrites")
-    if not isinstance(data, dict):
-        raise DataError(f"{file} holds {type(data).__name__}; expected an object")
-    with sound(file, "a complete manifest"):
-        return PairedManifest.from_dict(data)
+    return read_fitted(PairedManifest, Path(folder) / MANIFEST, kind=_KIND, version=PAIRED_VERSION)
 
 
 def write_manifest(folder: Path, manifest: PairedManifest) -> None:
     """Write the manifest, all of it or nothing."""
-    write_atomic(
-        folder / MANIFEST,
-        json.dumps(manifest.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
-    )
+    write_fitted(manifest, folder / MANIFEST, kind=_KIND, version=PAIRED_VERSION)
 
 
 def merged(
@@ -578,7 +566,7 @@ def stem_of(source: str) -> str:
 # What is to be made: one job for each prompt.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """One file of rewrites that is to be made.
 
@@ -641,10 +629,10 @@ def planned_jobs(
     completer: Completer,
     prompts: Sequence[RewritePrompt | str],
     *,
-    model: str | None,
-    max_tokens: int,
-    temperature: float,
-    seed: int,
+    model: str | None = None,
+    max_tokens: int = 1024,
+    temperature: float = 0.0,
+    seed: int = 0,
 ) -> tuple[Job, ...]:
     """Return a job for each prompt, begun today; nothing is read or written.
 

@@ -35,6 +35,7 @@ from rag_sourcebias.pairs.rewrites import (
     row_digest,
     write_manifest,
 )
+from rag_sourcebias.pairs.writing import make_folders, write_judged
 
 # From what a model wrote to the rewrite in it.
 # Chat models put a sentence before the text, quotes or a fence around it, or a remark after it;
@@ -204,7 +205,6 @@ def copy_relevance(source: HumanInput, folder: Path, *, kept: set[str] | None) -
     if isinstance(source, Corpus):
         return
     if isinstance(source, Dataset):
-        (folder / "qrels").mkdir(exist_ok=True)
         _write_dataset(source, folder, kept)
         return
     root = Path(source)
@@ -215,7 +215,7 @@ def copy_relevance(source: HumanInput, folder: Path, *, kept: set[str] | None) -
     if not splits or not queries:
         missing = "queries.jsonl" if splits else "qrels/<split>.tsv"
         raise DataError(f"{root} has no {missing}; give both or neither")
-    (folder / "qrels").mkdir(exist_ok=True)
+    make_folders(folder, "qrels")
     if kept is None:
         for file in (*splits, queries[0]):
             write_atomic(folder / file.relative_to(root), file.read_bytes())
@@ -243,27 +243,17 @@ def _judged_lines(file: Path, documents: set[str], judged: set[str]) -> Iterator
 
 def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> None:
     tags, qrels = dataset.corpus.tags, dataset.qrels
-    judged: set[str] = set()
-    lines = ["query-id\tcorpus-id\tscore\n"]
+    rows: list[tuple[str, str, int]] = []
     for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
-        query_id, doc_id = qrels.query_ids[query], qrels.doc_ids[doc]
+        doc_id = qrels.doc_ids[doc]
         tag = tags.get(doc_id)
         name = tag.pair_id or doc_id
-        if tag.source not in (None, "human") or (kept is not None and name not in kept):
-            continue
-        if any(mark in text for mark in "\t\r\n" for text in (query_id, name)):
-            raise DataError(f"id {query_id!r} or {name!r} holds a tab or a line break")
-        judged.add(query_id)
-        lines.append(f"{query_id}\t{name}\t{grade}\n")
-    write_atomic(
-        folder / "queries.jsonl",
-        jsonl_text(
-            {"_id": q.query_id, "text": q.text}
-            for q in dataset.queries
-            if kept is None or q.query_id in judged
-        ),
-    )
-    write_atomic(folder / "qrels" / "test.tsv", lines)
+        if tag.source in (None, "human") and (kept is None or name in kept):
+            rows.append((qrels.query_ids[query], name, int(grade)))
+    judged = {query_id for query_id, _, _ in rows}
+    queries = [query for query in dataset.queries if kept is None or query.query_id in judged]
+    make_folders(folder, "qrels")
+    write_judged(folder, queries, rows, split="test")
 
 
 # Rewriting by one model with one prompt: ask for everything, then write it in order.
@@ -291,25 +281,21 @@ def rewrite_source(
         If the run had to stop before anything was answered.
     """
     errors: dict[int, CompletionError] = {}  # only failures are kept in memory
-    requests = map(job.request, read_human_rows(job.human_file))
-    for outcome in asker.ask(request for request in requests if request is not None):
+    requests = filter(None, map(job.request, read_human_rows(job.human_file)))
+    for outcome in asker.ask(requests):
         if outcome.error is not None:
             errors[outcome.index] = outcome.error
         on_ended()
     ends: dict[str, Counter[str]] = {"done": Counter(), "skipped": Counter(), "failed": Counter()}
     cleaned: Counter[str] = Counter()
     tokens: dict[str, Any] = {"prompt_tokens": 0, "completion_tokens": 0}
-
-    def counted() -> Iterator[dict[str, Any]]:
-        for record in _records(job, cache, errors):
-            ends[record["status"]][record["reason"]] += 1
-            if record["status"] == "done":
-                cleaned.update(record["cleaned"])
-            for name in tokens:
-                tokens[name] += record.get(name, 0)
-            yield record
-
-    write_atomic(job.raw_file, jsonl_text(counted()))
+    write_atomic(job.raw_file, jsonl_text(_records(job, cache, errors)))
+    for _, record in read_jsonl(job.raw_file):
+        ends[record["status"]][record["reason"]] += 1
+        if record["status"] == "done":
+            cleaned.update(record["cleaned"])
+        for name in tokens:
+            tokens[name] += record.get(name, 0)
     done = ends["done"].total()
     if done:
         style = {} if job.prompt.style is None else {"metadata": {"style": job.prompt.style}}
@@ -354,36 +340,29 @@ def _records(
 ) -> Iterator[dict[str, Any]]:
     asked = -1
     for row, request, answer in answered_rows(read_human_rows(job.human_file), job, cache):
+        record: dict[str, Any] = {"_id": row.doc_id}
         if request is None:
-            yield _record(row, "skipped", "no text")
+            yield record | {"status": "skipped", "reason": "no text"}
             continue
         asked += 1
-        if isinstance(answer, Completion):
-            yield _read(row, answer)
-        else:
-            error = errors.get(asked)
-            reason = "not_asked" if error is None else error.reason
-            yield _record(row, "failed", reason) | {"error": "" if error is None else str(error)}
-
-
-def _record(row: HumanRow, status: str, reason: str | None) -> dict[str, Any]:
-    return {"_id": row.doc_id, "status": status, "reason": reason}
-
-
-def _read(row: HumanRow, answer: Completion) -> dict[str, Any]:
-    # Half a surrogate pair, which a server may send, cannot be written as UTF-8.
-    raw = answer.text.encode("utf-8", "replace").decode()
-    found = clean_rewrite(raw, original=row.text, finish_reason=answer.finish_reason)
-    problem = "not unicode" if raw != answer.text else found.problem
-    return {
-        **_record(row, "skipped" if problem else "done", problem),
-        "finish_reason": answer.finish_reason,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "cleaned": list(found.steps),
-        "text": None if problem else found.text,
-        "raw": raw,
-    }
+        if not isinstance(answer, Completion):
+            error = errors.get(asked) or CompletionError("", reason="not_asked")
+            yield record | {"status": "failed", "reason": error.reason, "error": str(error)}
+            continue
+        # Half a surrogate pair, which a server may send, cannot be written as UTF-8.
+        raw = answer.text.encode("utf-8", "replace").decode()
+        found = clean_rewrite(raw, original=row.text, finish_reason=answer.finish_reason)
+        problem = "not unicode" if raw != answer.text else found.problem
+        yield record | {
+            "status": "skipped" if problem else "done",
+            "reason": problem,
+            "finish_reason": answer.finish_reason,
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.completion_tokens,
+            "cleaned": list(found.steps),
+            "text": None if problem else found.text,
+            "raw": raw,
+        }
 
 
 # From a corpus by people to a paired corpus: each document beside its rewrites.
@@ -542,11 +521,7 @@ def _prepare(
     source: HumanInput, folder: Path, manifest: PairedManifest, *, untagged: Untagged
 ) -> None:
     """Make the folders, remove what a killed run was writing, and write what needs no model."""
-    try:
-        for part in ("corpus", "raw"):
-            (folder / part).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
+    make_folders(folder, "corpus", "raw")
     for leftover in (*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")):
         leftover.unlink(missing_ok=True)
     write_manifest(folder, manifest)  # first: it tells whose files the others are
@@ -572,13 +547,10 @@ def estimate_paired_corpus(
     output: PathLike,
     *,
     prompts: Sequence[RewritePrompt | str] = (REWRITE,),
-    model: str | None = None,
-    max_tokens: int = 1024,
-    temperature: float = 0.0,
-    seed: int = 0,
     limit: int | None = None,
     untagged: Untagged = "error",
     prices: Prices | None = None,
+    **writing: Any,  # noqa: ANN401 - of the builder
 ) -> RewriteEstimate:
     """Count the requests of :func:`build_paired_corpus`; nothing is asked and nothing written.
 
@@ -592,17 +564,9 @@ def estimate_paired_corpus(
     """
     require_at_least(1, limit=limit)
     folder = Path(output)
-    jobs = planned_jobs(
-        folder,
-        completer,
-        prompts,
-        model=model,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        seed=seed,
-    )
+    jobs = planned_jobs(folder, completer, prompts, **writing)
     cache = CompletionCache(folder / ANSWERS)
-    n = requests = cached = prompt_chars = text_chars = 0
+    n = requests = cached = prompt_chars = text_chars = most = 0
     for job in jobs:
         n = 0
         rows = human_rows(source, limit=limit, untagged=untagged)
@@ -615,10 +579,10 @@ def estimate_paired_corpus(
                 cached += 1
                 continue
             prompt_chars += len(request.prompt)
-            text_chars += min(len(row.text), round(max_tokens * _CHARS_PER_TOKEN))
+            most += request.max_tokens
+            text_chars += min(len(row.text), round(request.max_tokens * _CHARS_PER_TOKEN))
     read = round(prompt_chars / _CHARS_PER_TOKEN)
     written = round(text_chars / _CHARS_PER_TOKEN)
-    most = (requests - cached) * max_tokens
     cost, most_cost = None, None
     if prices is not None:
         cost = prices.cost(prompt_tokens=read, completion_tokens=written)

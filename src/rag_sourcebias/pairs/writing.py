@@ -1,11 +1,11 @@
 """A data set of rewrites as a BEIR folder in the paired layout."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rag_sourcebias.core.data import Dataset, DocTags
+from rag_sourcebias.core.data import Dataset, DocTags, Query
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.pairs.rewrites import stem_of
@@ -40,12 +40,9 @@ def write_beir(dataset: Dataset, folder: PathLike, *, split: str = "test") -> No
                 "fit the paired layout, whose ids are '<pair_id>@<source>'"
             )
     stems = {source: stem_of(source) for source in dataset.corpus.tags.sources}
-    judgments = [f"{query}\t{pair}\t{grade}\n" for query, pair, grade in _judgments(dataset, tags)]
-    try:
-        (root / "corpus").mkdir(parents=True, exist_ok=True)
-        (root / "qrels").mkdir(exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{root} cannot be written: {error.strerror or error}") from error
+    judgments = list(_judgments(dataset, tags))
+    make_folders(root, "corpus", "qrels")
+    write_judged(root, dataset.queries, judgments, split=split)
     for source, stem in stems.items():
         rows: Iterator[dict[str, Any]] = (
             {"_id": tags[doc_id].pair_id, "title": "", "text": text}
@@ -54,9 +51,29 @@ def write_beir(dataset: Dataset, folder: PathLike, *, split: str = "test") -> No
             if tags[doc_id].source == source
         )
         write_atomic(root / "corpus" / f"{stem}.jsonl", jsonl_text(rows))
-    queries = ({"_id": q.query_id, "text": q.text} for q in dataset.queries)
-    write_atomic(root / "queries.jsonl", jsonl_text(queries))
-    write_atomic(root / "qrels" / f"{split}.tsv", ["query-id\tcorpus-id\tscore\n", *judgments])
+
+
+def make_folders(root: Path, *parts: str) -> None:
+    """Make parts of a folder."""
+    try:
+        for part in parts:
+            (root / part).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{root} cannot be written: {error.strerror or error}") from error
+
+
+def write_judged(
+    root: Path, queries: Iterable[Query], judgments: Iterable[tuple[str, str, int]], *, split: str
+) -> None:
+    """Write ``queries.jsonl`` and ``qrels/<split>.tsv``; judgments are (query, document, grade)."""
+    lines = ["query-id\tcorpus-id\tscore\n"]
+    for query_id, doc_id, grade in judgments:
+        if any(mark in text for mark in "\t\r\n" for text in (query_id, doc_id)):
+            raise DataError(f"id {query_id!r} or {doc_id!r} holds a tab or a line break")
+        lines.append(f"{query_id}\t{doc_id}\t{grade}\n")
+    rows = ({"_id": query.query_id, "text": query.text} for query in queries)
+    write_atomic(root / "queries.jsonl", jsonl_text(rows))
+    write_atomic(root / "qrels" / f"{split}.tsv", lines)
 
 
 def _judgments(dataset: Dataset, tags: dict[str, DocTags]) -> Iterator[tuple[str, str, int]]:
@@ -76,6 +93,4 @@ def _judgments(dataset: Dataset, tags: dict[str, DocTags]) -> Iterator[tuple[str
                 f"query {query_id!r}: the {versions[pair_id]} versions of {pair_id!r} have grades "
                 f"{found}; the paired layout needs the same grade for each of them"
             )
-        if any("\t" in i or "\n" in i or "\r" in i for i in (query_id, pair_id)):
-            raise DataError(f"id {query_id!r} or {pair_id!r} holds a tab or a line break")
         yield query_id, pair_id, found[0]

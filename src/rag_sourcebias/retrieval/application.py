@@ -233,7 +233,8 @@ class ApplicationRetriever:
         lists = self._ask(queries, depth)
         hits = list(chain.from_iterable(lists))
         ids, matched = _Matching(self.corpus, self.spec.id_key).of(hits, self.name)
-        self.notes = (matched, *_shortness(lists, depth))
+        most = max(map(len, lists))
+        self.notes = (matched, *([RetrievalCode.AT_MOST(n=most)] if most < depth else ()))
         left = iter(ids)
         scored = all(is_number(hit.score) for hit in hits)
         found = [
@@ -258,14 +259,14 @@ class ApplicationRetriever:
             return self._awaited(waiting, queries, depth)  # it knows no other way
 
     def _awaited(self, obj: Any, queries: Sequence[Query], depth: int) -> list[list[Hit]]:  # noqa: ANN401
-        if _loop_is_running():
+        import asyncio  # half of what starting a command takes
+
+        if asyncio._get_running_loop() is not None:
             raise DataError(
                 f"retriever {self.name!r} is asynchronous and an event loop is running here, as in "
                 "a notebook: run the audit in a thread, await asyncio.to_thread(rsb.audit, "
                 "retriever, data), or pass a function that is not asynchronous"
             )
-        import asyncio  # half of what starting a command takes
-
         with asyncio.Runner() as runner:
             return self._answers(as_search(_in_turn(obj, runner)), queries, depth)
 
@@ -308,16 +309,6 @@ class ApplicationRetriever:
             ) from error
 
 
-def _loop_is_running() -> bool:
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
 def _described(found: Any, name: str) -> Hit:  # noqa: ANN401
     by_name = {entry.name: entry for entry in installed()}
     packages = roots(found[0] if isinstance(found, tuple) and found else found)
@@ -335,13 +326,6 @@ def _described(found: Any, name: str) -> Hit:  # noqa: ANN401
                 ) from error
             return hit
     return Hit(doc_id=str(found), text=None, metadata={}, score=None)
-
-
-def _shortness(lists: Sequence[Sequence[Hit]], depth: int) -> tuple[Finding, ...]:
-    most = max(map(len, lists), default=0)
-    if not 0 < most < depth:
-        return ()
-    return (RetrievalCode.AT_MOST(n=most),)
 
 
 # Which documents of the data came back.

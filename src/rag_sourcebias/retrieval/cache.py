@@ -3,10 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,7 @@ are computed beside, so a corpus is cut in the same places wherever it is encode
 """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DocumentVectors:
+class DocumentVectors(NamedTuple):
     """Vectors of a corpus, one per distinct text.
 
     Equal texts share one row, so that exact copies tie exactly: encoding or multiplying them in
@@ -46,9 +44,9 @@ class DocumentVectors:
     similarity : {"cosine", "dot"}
     """
 
-    doc_ids: tuple[str, ...] = field(repr=False)
-    distinct: Float32Array = field(repr=False)
-    row_of_doc: npt.NDArray[np.int64] = field(repr=False)
+    doc_ids: tuple[str, ...]
+    distinct: Float32Array
+    row_of_doc: npt.NDArray[np.int64]
     similarity: Similarity
 
     @property
@@ -401,7 +399,7 @@ class CachedEncoder(BatchedEncoder):
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
     ) -> Float32Array:
         distinct = longest_first(texts)
-        vectors = _through_cache(
+        vectors = through_cache(
             self.cache,
             (self.fingerprint, side),
             distinct,
@@ -462,7 +460,7 @@ class CachedReranker(OfModel):
         if not pairs:
             return np.empty(0, np.float32)
         distinct = sorted(set(pairs), key=lambda pair: (-len(pair[1]), pair[1], pair[0]))
-        scores = _through_cache(
+        scores = through_cache(
             self.cache,
             (self.fingerprint, "pair"),
             [f"{len(query)} {query}{text}" for query, text in distinct],
@@ -473,7 +471,7 @@ class CachedReranker(OfModel):
         return scores[_rows_in(distinct, pairs)]
 
 
-def _through_cache(
+def through_cache(
     cache: VectorCache,
     space: tuple[str, str],
     keys: Sequence[str],

@@ -1,7 +1,5 @@
 """What is said of a retrieval in a report."""
 
-from __future__ import annotations
-
 from rag_sourcebias.core.finding import Code
 
 

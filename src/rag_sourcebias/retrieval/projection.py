@@ -1,7 +1,5 @@
 """The map that takes a source out of vectors, applied to vectors, kept in a file, in an encoder."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Mapping, Sequence

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Query, Run
+from rag_sourcebias.core.data import Corpus, IntArray, Query, Run
 from rag_sourcebias.core.errors import DataError, MissingExtraError, meant, require_at_least
 from rag_sourcebias.core.protocols import Completer, Engine, Reranker, Retriever, RetrieverSpec
 
@@ -165,10 +165,9 @@ def _offered(
     group: str, what: str, kind: str, *, built_in: tuple[str, ...] = ()
 ) -> Callable[..., Any]:
     found = _entries(group)
-    for entry in found:
-        if entry.name == kind:
-            return cast("Callable[..., Any]", entry.load())
-    known = sorted({*built_in, *(entry.name for entry in found)})
+    if kind in found.names:
+        return cast("Callable[..., Any]", found[kind].load())
+    known = sorted({*built_in, *found.names})
     offered = f"{', '.join(known) or 'none'}{meant(kind, known)}"
     raise DataError(f"{what} {kind!r} is unknown; there are {offered}")
 
@@ -259,34 +258,20 @@ def rerank(
     """
     require_at_least(1, depth=depth)
     top = run.top(depth)
-    text_of = {query.query_id: query.text for query in queries}
-    missing = [query_id for query_id in top.query_ids if query_id not in text_of]
-    if missing:
-        raise DataError(
-            f"run {run.name!r} has {len(missing)} queries without a text, first {missing[0]!r}; "
-            "pass a Query for each"
-        )
-    codes = np.unique(top.doc_codes).tolist()
-    places = corpus.tags.rows_for([top.doc_ids[code] for code in codes]).tolist()
-    if -1 in places:
-        raise DataError(
-            f"run {run.name!r} holds document {top.doc_ids[codes[places.index(-1)]]!r}, which the "
-            "corpus does not have; rerank with the corpus that was searched"
-        )
-    texts = {code: corpus.texts[place] for code, place in zip(codes, places, strict=True)}
+    asked, rows = searched_texts(top, corpus, queries)
     pairs = [
-        (text_of[top.query_ids[query]], texts[doc])
-        for query, doc in zip(top.query_codes.tolist(), top.doc_codes.tolist(), strict=True)
+        (asked[query], corpus.texts[row])
+        for query, row in zip(top.query_codes.tolist(), rows.tolist(), strict=True)
     ]
     row_of: dict[tuple[str, str], int] = {}
-    rows = [row_of.setdefault(pair, len(row_of)) for pair in pairs]
+    places = [row_of.setdefault(pair, len(row_of)) for pair in pairs]
     distinct = np.asarray(reranker.score(list(row_of)), dtype=np.float32)
     if distinct.shape != (len(row_of),):
         raise DataError(
             f"reranker {reranker.name!r} returned shape {distinct.shape} for {len(row_of)} pairs; "
             f"expected ({len(row_of)},)"
         )
-    scores = distinct[np.array(rows, dtype=np.int64)]
+    scores = distinct[np.array(places, dtype=np.int64)]
     bad = np.flatnonzero(np.isnan(scores))
     if len(bad):
         entry = bad[0]
@@ -307,12 +292,39 @@ def rerank(
     )
 
 
-@dataclass(slots=True, kw_only=True)
+def searched_texts(
+    run: Run, corpus: Corpus, queries: Sequence[Query]
+) -> tuple[list[str], IntArray]:
+    """Return the text of each query of a run, and the row of each of its entries in the corpus.
+
+    Raises
+    ------
+    DataError
+        If a query has no text, or the corpus lacks a document.
+    """
+    text_of = {query.query_id: query.text for query in queries}
+    missing = [query_id for query_id in run.query_ids if query_id not in text_of]
+    if missing:
+        raise DataError(
+            f"run {run.name!r} has {len(missing)} queries without a text, first {missing[0]!r}; "
+            "pass a Query for each"
+        )
+    rows = corpus.tags.rows_for(run.doc_ids)[run.doc_codes]
+    if -1 in rows:
+        lacking = run.doc_ids[run.doc_codes[np.argmin(rows)]]
+        raise DataError(
+            f"run {run.name!r} holds document {lacking!r}, which the corpus does not have; give "
+            "the corpus that was searched"
+        )
+    return [text_of[query_id] for query_id in run.query_ids], rows
+
+
+@dataclass(kw_only=True)
 class _RerankedRetriever:
     name: str
     first: Retriever
     reranker: Reranker
-    corpus: Corpus = field(repr=False)
+    corpus: Corpus
     depth: int
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -98,7 +96,7 @@ class Part(NamedTuple):
     priority: npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Best:
     """The best documents of each query, best first, one row per entry.
 
@@ -308,7 +306,7 @@ def parts_of(
 # Exact search over the vectors of an encoder.
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class DenseRetriever:
     """Exact search: every query is compared with every document, in float32."""
 
@@ -404,7 +402,7 @@ def bm25s_version() -> str:
         return "not installed"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class BM25Retriever:
     """BM25 over one corpus."""
 
@@ -494,7 +492,7 @@ _STOPWORDS: Mapping[str, str | None] = {
 }  # fmt: skip
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class BM25Spec:
     """Recipe of a BM25 retriever.
 
@@ -702,8 +700,7 @@ ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
 _BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedSpec:
+class ParsedSpec(NamedTuple):
     """A specification taken apart."""
 
     kind: str
@@ -752,56 +749,47 @@ def number(options: Mapping[str, str], key: str) -> float:
         raise DataError(f"option {key}={options[key]!r} is not a number") from None
 
 
-@dataclass(slots=True)
-class NamedRetrievers(ABC):
-    """Build retrievers from their names; a subclass knows the encoders that names stand for.
+def named_retriever(
+    text: str,
+    encoder_of: Callable[[ParsedSpec], Encoder],
+    *,
+    progress: Callable[[int, int], None],
+    id_key: str | None,
+) -> RetrieverSpec:
+    """Build the retriever that ``text`` names.
 
     Parameters
     ----------
-    cache : Path
-        Folder of the embedding and score caches.
+    text : str
+    encoder_of : callable
+        Builds the encoder of a specification.
     progress : callable
         Told ``(done, total)`` while texts are encoded or scored.
     id_key : str or None
         Where the id stands in the metadata of what an application returns.
     """
-
-    cache: Path
-    progress: Callable[[int, int], None]
-    id_key: str | None = None
-
-    @abstractmethod
-    def encoder_of(self, spec: ParsedSpec) -> Encoder:
-        """Build the encoder of a specification."""
-
-    def retriever(self, text: str) -> RetrieverSpec:
-        """Build the retriever that ``text`` names."""
-        if text.startswith("app:"):
-            application = application_spec(text, id_key=self.id_key)
-            application.progress = self.progress
-            return application
-        spec = parse_spec(text)
-        if spec.kind == "bm25":
-            return _bm25(spec)
-        # Before loading a model, so that an unknown kind fails at once.
-        factory = None if spec.kind == "dense" else retriever_factory(spec.kind)
-        if not spec.model:
-            raise DataError(
-                f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
-                f"{spec.kind}:all-MiniLM-L6-v2"
-            )
-        rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
-        if factory is None:
-            if unknown := rest.keys() - {"similarity"}:
-                raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
-            similarity = similarity_of(rest)
-            return DenseSpec(
-                self.encoder_of(spec),
-                name=f"dense:{spec.model}",
-                similarity=similarity,
-                progress=self.progress,
-            )
-        return factory(self.encoder_of(spec), **rest)
+    if text.startswith("app:"):
+        application = application_spec(text, id_key=id_key)
+        application.progress = progress
+        return application
+    spec = parse_spec(text)
+    if spec.kind == "bm25":
+        return _bm25(spec)
+    # Before loading a model, so that an unknown kind fails at once.
+    factory = None if spec.kind == "dense" else retriever_factory(spec.kind)
+    if not spec.model:
+        raise DataError(
+            f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
+            f"{spec.kind}:all-MiniLM-L6-v2"
+        )
+    rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
+    if factory is not None:
+        return factory(encoder_of(spec), **rest)
+    if unknown := rest.keys() - {"similarity"}:
+        raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
+    similarity = similarity_of(rest)
+    name = f"dense:{spec.model}"
+    return DenseSpec(encoder_of(spec), name=name, similarity=similarity, progress=progress)
 
 
 def _bm25(spec: ParsedSpec) -> RetrieverSpec:

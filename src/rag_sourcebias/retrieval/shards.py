@@ -54,8 +54,7 @@ class Part(NamedTuple):
     n_documents: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
+class FileState(NamedTuple):
     """A file as it was at one moment."""
 
     path: Path
@@ -185,8 +184,7 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
 _warned: set[str] = set()  # fingerprints: every process says it once, not once for every shard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusFile:
+class CorpusFile(NamedTuple):
     """A file of a corpus and its parts; ``source`` is None where documents name their own."""
 
     state: FileState

@@ -30,6 +30,7 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
+from rag_sourcebias.core.tags import require_sources
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     MIN_CLUSTERS,
@@ -93,7 +94,6 @@ from rag_sourcebias.measure.texts import (
     cut_to_words,
     data_warnings,
     overlap,
-    require_sources,
     summarise,
     summarise_dataset,
     word_counts,

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
 
-from rag_sourcebias.core.errors import DataError, require_name, setting
+from rag_sourcebias.core.errors import DataError, require_distinct, require_name, setting
 from rag_sourcebias.infer.verified import read_verification, require_informative
 from rag_sourcebias.intake.beir import read_corpus
 from rag_sourcebias.intake.tables import Chosen, find_columns, ids_of, read_table
@@ -43,14 +43,6 @@ from rag_sourcebias.terminal.options import choice, require_writable_file, sprea
 
 _STORE, _TAGGERS, _WRITING = "Store", "Taggers, in order of trust", "Writing"
 
-Store = Annotated[
-    str,
-    typer.Option(
-        help="chroma:FOLDER · chroma:http://host:8000 · corpus:FOLDER or corpus:FILE.jsonl (a BEIR "
-        "corpus, only read).",
-        rich_help_panel=_STORE,
-    ),
-]
 Collection = Annotated[
     str | None,
     typer.Option(help="Collection, where the store holds several.", rich_help_panel=_STORE),
@@ -69,7 +61,7 @@ def open_store(spec: str, *, collection: str | None, sidecar: Path | None) -> Do
     return store if sidecar is None else SidecarStore(store, sidecar)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TaggerOptions:
     """Taggers in order of trust: what a document declares comes before what is guessed of it."""
 
@@ -199,8 +191,7 @@ _COLUMNS = "Columns"
 # Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(NamedTuple):
     """Documents (id, text and label), group and domain of each, and where groups come from."""
 
     documents: list[tuple[str, str, str | None]]
@@ -214,8 +205,7 @@ class Labels:
         if len(paths) == 1:
             return read_labelled(paths[0], **columns)
         names = [path.name.partition(".")[0] for path in paths]
-        if len(set(names)) < len(names):
-            raise DataError(f"labelled files need different names, got {', '.join(names)}")
+        require_distinct("file", names)
         parts = [read_labelled(path, **columns) for path in paths]
         documents: list[tuple[str, str, str | None]] = []
         groups: list[str | None] = []
@@ -347,7 +337,17 @@ def show_detector(detector: Detector, *, grouped_by: str) -> None:
         say(f"LLM texts tagged as LLM      {rate_text(report.sensitivity)} of the decided")
         say(f"human texts tagged as human  {rate_text(report.specificity)} of the decided")
     _show_elsewhere(detector)
-    _warn(detector)
+    if detector.threshold is None:
+        say(
+            f"Warning: no threshold keeps an error of {detector.max_error:.1%}, so this detector "
+            "leaves every document unknown; label more documents or raise --max-error"
+        )
+    if not detector.linear.converged:
+        say("Warning: the fit stopped before it converged; the figures above are of that fit")
+    say(
+        "• the figures hold for documents like the labelled ones, with labels about as frequent; "
+        "what is true of yours rag-sourcebias tag verify finds out"
+    )
 
 
 def _show_elsewhere(detector: Detector) -> None:
@@ -379,20 +379,6 @@ def _show_elsewhere(detector: Detector) -> None:
             f"• no likeness keeps an error of {detector.max_error:.1%} there: without verified "
             "documents every text stays unknown"
         )
-
-
-def _warn(detector: Detector) -> None:
-    if detector.threshold is None:
-        say(
-            f"Warning: no threshold keeps an error of {detector.max_error:.1%}, so this detector "
-            "leaves every document unknown; label more documents or raise --max-error"
-        )
-    if not detector.linear.converged:
-        say("Warning: the fit stopped before it converged; the figures above are of that fit")
-    say(
-        "• the figures hold for documents like the labelled ones, with labels about as frequent; "
-        "what is true of yours rag-sourcebias tag verify finds out"
-    )
 
 
 # ``tag fit``: learn to tell sources or styles from labelled documents.
@@ -514,7 +500,14 @@ def fit(
 @spread
 def apply(
     *,
-    store: Store,
+    store: Annotated[
+        str,
+        typer.Option(
+            help="chroma:FOLDER · chroma:http://host:8000 · corpus:FOLDER or corpus:FILE.jsonl (a "
+            "BEIR corpus, only read).",
+            rich_help_panel=_STORE,
+        ),
+    ],
     collection: Collection = None,
     sidecar: Annotated[
         Path | None,

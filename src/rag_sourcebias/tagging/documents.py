@@ -80,42 +80,31 @@ def _pages(documents: Iterable[Row], size: int) -> Iterator[list[Row]]:
 def _ask_many(tagger: Tagger, rows: Sequence[Row]) -> list[DocTags | None]:
     name = getattr(tagger, "__qualname__", None) or type(tagger).__qualname__
     tag_many = getattr(tagger, "tag_many", None)
-    if tag_many is None:
-        return [_ask(tagger, name, *row) for row in rows]
+    found: list[DocTags | None] = []
+    where = f"documents {rows[0][0]!r} to {rows[-1][0]!r}"
     try:
-        found = list(tag_many([text for _, text, _ in rows]))
-    except Exception as error:  # as for one document
+        if tag_many is not None:
+            found = list(tag_many([text for _, text, _ in rows]))
+        else:
+            for row in rows:
+                where = f"document {row[0]!r}"
+                found.append(tagger(*row))
+    except SourceBiasError as error:
+        raise DataError(f"{where}: tagger {name}: {error}") from error
+    except Exception as error:  # the caller's own code: whatever it raises, name the document
         raise DataError(
-            f"documents {rows[0][0]!r} to {rows[-1][0]!r}: tagger {name} raised "
-            f"{type(error).__name__}: {error}"
+            f"{where}: tagger {name} raised {type(error).__name__}: {error}; "
+            "a tagger returns DocTags, or None where it knows nothing"
         ) from error
     if len(found) != len(rows):
         raise DataError(f"tagger {name} returned {len(found)} tags for {len(rows)} texts")
-    return [_checked(tags, name, row[0]) for tags, row in zip(found, rows, strict=True)]
-
-
-def _ask(
-    tagger: Tagger, name: str, doc_id: str, text: str, metadata: Mapping[str, object]
-) -> DocTags | None:
-    try:
-        tags = tagger(doc_id, text, metadata)
-    except SourceBiasError as error:
-        raise DataError(f"document {doc_id!r}: tagger {name}: {error}") from error
-    except Exception as error:  # the caller's own code: whatever it raises, name the document
-        raise DataError(
-            f"document {doc_id!r}: tagger {name} raised {type(error).__name__}: {error}; "
-            "a tagger returns DocTags, or None where it knows nothing"
-        ) from error
-    return _checked(tags, name, doc_id)
-
-
-def _checked(tags: object, name: str, doc_id: str) -> DocTags | None:
-    if tags is None or isinstance(tags, DocTags):
-        return tags
-    raise DataError(
-        f"document {doc_id!r}: tagger {name} returned {tags!r} ({type(tags).__name__}); "
-        "expected DocTags, or None where it knows nothing"
-    )
+    for row, tags in zip(rows, found, strict=True):
+        if not (tags is None or isinstance(tags, DocTags)):
+            raise DataError(
+                f"document {row[0]!r}: tagger {name} returned {tags!r} ({type(tags).__name__}); "
+                "expected DocTags, or None where it knows nothing"
+            )
+    return found
 
 
 _ANY_MODEL = ("llm:any", "llm:unnamed")
@@ -198,7 +187,7 @@ def _identity(tagger: object) -> str:
 # What tagging a store came to.
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class TagResult:
     """Counts of one pass of taggers over a store.
 

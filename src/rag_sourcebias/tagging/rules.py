@@ -32,7 +32,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError, check_source, meant, require_name, require_one_of
+from rag_sourcebias.core.errors import (
+    DataError,
+    check_source,
+    meant,
+    require_distinct,
+    require_name,
+    require_one_of,
+)
 from rag_sourcebias.core.files import sound
 from rag_sourcebias.intake.files import read_text
 from rag_sourcebias.tagging.documents import digest
@@ -617,12 +624,7 @@ class TagRule:
             if condition.operator == "regex" and condition.pattern is not None
             for name in condition.pattern.groupindex
         ]
-        for name in groups:
-            if groups.count(name) > 1:
-                raise DataError(
-                    f"rule {self.name!r}: two regexes have a group {name!r}; expected different "
-                    "names"
-                )
+        require_distinct(f"rule {self.name!r}: group", groups)
         for name, template in templates.items():
             for group in PLACEHOLDER.findall(template or ""):
                 if group not in groups:
@@ -666,9 +668,7 @@ class RuleTagger:
         names = [rule.name for rule in rules]
         if not names:
             raise DataError("no tag rules; expected at least one")
-        for name in names:
-            if names.count(name) > 1:
-                raise DataError(f"two tag rules are named {name!r}; expected different names")
+        require_distinct("rule", names)
         self.rules = tuple(rules)
         self.matched = dict.fromkeys(names, 0)
 

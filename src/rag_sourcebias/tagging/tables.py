@@ -1,7 +1,5 @@
 """A pass of taggers, a detector's errors and the tags of a store as tables and lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 

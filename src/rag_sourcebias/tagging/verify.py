@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,7 @@ from rag_sourcebias.tagging.documents import Row, Tagger, digest, tag_documents
 ENOUGH_AUROC = 0.8  # from here on a detector may not leave documents unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalError:
+class LocalError(NamedTuple):
     """How wrong a detector was on verified documents of a store.
 
     Parameters

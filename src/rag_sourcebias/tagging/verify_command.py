@@ -1,7 +1,5 @@
 """``tag verify``: let people say who wrote some documents, and how wrong a detector is there."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Annotated

@@ -101,7 +101,10 @@ def test_a_source_that_cannot_be_paired_is_refused(source: str) -> None:
 
 @pytest.mark.parametrize("only", [HUMAN, LLM])
 def test_one_sided_data_is_refused(only: str) -> None:
-    with pytest.raises(DataError, match="one-sided data"):
+    with pytest.raises(
+        DataError,
+        match=r"no document has the baseline source 'human'|a comparison needs a second source",
+    ):
         twin_texts(corpus_of(("a", only, "p", "1"), ("b", only, "r", "2")))
 
 
@@ -133,5 +136,3 @@ def test_the_lowest_grade_decides_what_is_relevant() -> None:
     assert (strict.query_ids, strict.twins.pair_ids) == (("q1",), ("p2",))
     with pytest.raises(DataError, match="a document of grade 3 or more"):
         training_pairs(data, min_grade=3)
-    with pytest.raises(DataError, match="min_grade is 0"):
-        training_pairs(data, min_grade=0)

@@ -179,14 +179,16 @@ def test_other_sources_leave_documents_and_judgments_but_no_query() -> None:
 
 def test_refusals() -> None:
     dataset, spec = make(5), DenseSpec(Vectors())
-    with pytest.raises(DataError, match=r"'made' has no document of source 'llm:z'; sources are"):
+    with pytest.raises(DataError, match=r"'made' has no document of source 'llm:z' to compare"):
         score_debias(spec, dataset, CONFIG, other="llm:z")
-    with pytest.raises(DataError, match=r"\['human', 'human'\] must differ"):
+    with pytest.raises(DataError, match="no document of source 'human' to compare with 'human'"):
         score_debias(spec, dataset, CONFIG, other="human")
-    with pytest.raises(DataError, match="only documents of 'human'; a comparison needs a second"):
+    with pytest.raises(
+        DataError, match="only source 'human' is tagged; a comparison needs a second"
+    ):
         other_sources(make(5, sources=("human",)), "human")
     unknown = TagTable.from_tags((doc, DocTags()) for doc in dataset.corpus.doc_ids)
-    with pytest.raises(MissingTagsError, match="none of 30 documents of data set 'made' has a so"):
+    with pytest.raises(MissingTagsError, match="none of 30 documents has a source tag"):
         other_sources(replace(dataset, corpus=replace(dataset.corpus, tags=unknown)), "human")
     humans = Qrels.from_dict({"q0": {"human-0-0": 1}})
     with pytest.raises(DataError, match="source 'llm:x' has no relevant document"):

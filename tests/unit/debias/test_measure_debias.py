@@ -286,8 +286,13 @@ def test_bad_input_is_named() -> None:
         (BEFORE, [AFTER], [], "give at least one data set"),
         (BEFORE, [Spec("before")], [data], "system names must differ, 'before' occurs 2 times"),
         (BEFORE, [AFTER], [data, make(25)], "data set names must differ, 'made' occurs 2 times"),
-        (BEFORE, [AFTER], [make(9, sources=("human",))], "only documents of 'human'; a comparison"),
-        (BEFORE, [AFTER], [make(9, sources=(LLM,))], "has no document of source 'human'"),
+        (
+            BEFORE,
+            [AFTER],
+            [make(9, sources=("human",))],
+            "only source 'human' is tagged; a comparison",
+        ),
+        (BEFORE, [AFTER], [make(9, sources=(LLM,))], "no document has the baseline source 'human'"),
         (BEFORE, [AFTER], [make(9, judged=("human",))], "'llm:x' has no relevant document"),
     ):
         with pytest.raises(DataError, match=message):

@@ -127,7 +127,7 @@ def test_unknown_documents_and_queries_are_named() -> None:
     run = Run.from_dict({"q0": {"d0": 1.0, "zz": 0.5}})
     with pytest.raises(DataError, match="holds document 'zz', which the corpus does not have"):
         rescore_run(run, Plain(), CORPUS, QUERIES)
-    with pytest.raises(DataError, match="query 'q0' of run 'run' has no text"):
+    with pytest.raises(DataError, match="run 'run' has 1 queries without a text, first 'q0'"):
         rescore_run(Run.from_dict({"q0": {"d0": 1.0}}), Plain(), CORPUS, QUERIES[1:])
 
 

@@ -243,11 +243,13 @@ def test_what_cannot_be_explained(monkeypatch) -> None:
     dataset = explained_dataset(n=10)
     with pytest.raises(DataError, match="source 'llm:y' cannot be paired"):
         explain_sources(dataset, sources=["llm:y"])
-    with pytest.raises(DataError, match="'llm:x' is named twice"):
+    with pytest.raises(DataError, match="source names must differ, 'llm:x' occurs 2 times"):
         explain_sources(dataset, sources=[LLM, LLM])
     with pytest.raises(DataError, match="there is no source to explain"):
         explain_sources(dataset, sources=[])
-    with pytest.raises(DataError, match="two language models are called 'counting'"):
+    with pytest.raises(
+        DataError, match="language model names must differ, 'counting' occurs 2 times"
+    ):
         explain_sources(dataset, perplexities=[CountingPerplexity()] * 2)
     one = changed(dataset, lambda pair, source: source == "human" or pair == "3")
     with pytest.raises(InsufficientDataError, match=r"llm:x: 1 complete pair\(s\), at least 2"):

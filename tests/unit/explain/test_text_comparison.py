@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.data import Histogram
 from rag_sourcebias.explain.causes import (
     WordSets,
     compare_texts,
-    histogram,
     shared_edges,
     unit_edges,
     word_sets,
@@ -62,7 +62,7 @@ def test_taking_texts_keeps_their_words() -> None:
 
 def test_histograms_hold_every_finite_value() -> None:
     values = np.array([-5.0, 0.1, 0.1, 0.55, 9.0, np.nan])
-    found = histogram(values, np.array([0.0, 0.5, 1.0]))
+    found = Histogram.of(values, np.array([0.0, 0.5, 1.0]))
     assert found.counts.tolist() == [3, 2]
     assert found.mean == pytest.approx((-5 + 0.2 + 0.55 + 9) / 5)
 

@@ -20,7 +20,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.files import sound
-from rag_sourcebias.intake.arrays import map_array, read_array, read_arrays
+from rag_sourcebias.intake.arrays import map_array, read_arrays
 from rag_sourcebias.intake.files import read_json, read_lines
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.intake.tables import read_table
@@ -176,12 +176,11 @@ BAD_ARRAYS = {
 
 
 @pytest.mark.parametrize("kind", BAD_ARRAYS)
-@pytest.mark.parametrize("read", [read_array, map_array])
-def test_arrays_are_believed_as_far_as_their_size_bears_them_out(tmp_path, kind, read):
+def test_arrays_are_believed_as_far_as_their_size_bears_them_out(tmp_path, kind):
     file = tmp_path / "a.npy"
     file.write_bytes(BAD_ARRAYS[kind])
     with at_most(8), pytest.raises(DataError, match=r"a\.npy is not a complete \.npy file"):
-        read(file)
+        map_array(file)
 
 
 @pytest.mark.parametrize("kind", BAD_ARRAYS)
@@ -199,8 +198,7 @@ def test_sound_arrays_come_as_they_were(tmp_path, shape, order):
     values = np.asarray(np.arange(np.prod(shape)).reshape(shape), order=order)
     np.save(tmp_path / "a.npy", values)
     np.savez_compressed(tmp_path / "a.npz", x=values, name="é", none=np.array([], "U3"))
-    for found in (read_array(tmp_path / "a.npy"), map_array(tmp_path / "a.npy")):
-        np.testing.assert_array_equal(found, values)
+    np.testing.assert_array_equal(map_array(tmp_path / "a.npy"), values)
     found = read_arrays(tmp_path / "a.npz")
     np.testing.assert_array_equal(found["x"], values)
     assert found["name"].item() == "é"

@@ -252,7 +252,7 @@ def test_data_that_cannot_be_trained_on(base: Path, tmp_path: Path) -> None:
     # What never reached a checkpoint does not stand in the way of other settings.
     with pytest.raises(InsufficientDataError, match="do not fill one batch of 12"):
         train_debiased(base, paired_texts(10), out, settings=TrainingSettings(batch_size=12))
-    with pytest.raises(DataError, match="one-sided data"):
+    with pytest.raises(DataError, match="a comparison needs a second source"):
         train_debiased(base, paired_texts(40, sources=("human",)), out)
     with pytest.raises(DataError, match="no document has the baseline source 'person'"):
         train_debiased(base, paired_texts(40), out, baseline="person")

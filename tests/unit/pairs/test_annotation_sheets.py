@@ -12,7 +12,9 @@ from collections import Counter
 import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.fitted import write_fitted
 from rag_sourcebias.pairs.annotate import (
+    KEY,
     AnnotationUnit,
     annotation_csv,
     annotation_page,
@@ -167,10 +169,10 @@ def test_texts_cannot_break_out_of_the_page():
             "task 'better' is not one of relevance",
         ),
         (PAIRS, {"task": ()}, "task is empty"),
-        (PAIRS, {"task": ("quality", "quality")}, "names a question twice: quality, quality"),
+        (PAIRS, {"task": ("quality", "quality")}, "question names must differ, 'quality'"),
         (PAIRS, {"n": 0}, "n 0 is not in 1 … 21"),
         (PAIRS, {"annotators": 0}, "annotators must be at least 1, got 0"),
-        (PAIRS, {"annotators": ("ann", "Ann")}, "each name once"),
+        (PAIRS, {"annotators": ("ann", "Ann")}, "annotator names must differ, 'ann'"),
         (PAIRS, {"annotators": 3, "n": 2, "overlap": 0}, "3 annotators but 2 units, 0 of them"),
     ],
 )
@@ -192,12 +194,12 @@ def test_answers_and_keys_are_not_overwritten_and_keys_stay_apart(tmp_path):
 
 def test_keys_of_other_versions_and_other_files_are_refused(tmp_path):
     path = tmp_path / "key.json"
-    path.write_text(json.dumps(plan_of().key.to_dict() | {"schema_version": 9}))
-    with pytest.raises(UnsupportedVersionError, match="annotation key schema version 9"):
+    write_fitted(plan_of().key, path, kind=KEY, version=9)
+    with pytest.raises(UnsupportedVersionError, match=f"{KEY} of schema version 9"):
         read_annotation_key(path)
     path.write_text('{"rows": 1}')
-    with pytest.raises(DataError, match="is not the key of annotation sheets"):
+    with pytest.raises(DataError, match="is no key of annotation sheets"):
         read_annotation_key(path)
     path.write_text('{\n"rows": ]')
-    with pytest.raises(DataError, match=r"key\.json:2 is not the key"):
+    with pytest.raises(DataError, match=r"key\.json:2 is not the JSON of a key"):
         read_annotation_key(path)

@@ -195,7 +195,7 @@ def test_rewrites_of_other_documents_in_a_corpus_of_alike_texts_are_warned_of() 
             r"no other source \['llm:none'\]; there are \['llm:rewriter'\]",
         ),
         ({"baseline_source": "llm:none"}, "no document has the baseline source 'llm:none'"),
-        ({"retrievers": [WordSpec(), WordSpec()]}, "names of retrievers must differ"),
+        ({"retrievers": [WordSpec(), WordSpec()]}, "retriever names must differ"),
     ],
 )
 def test_what_is_not_there_is_refused(arguments, message) -> None:

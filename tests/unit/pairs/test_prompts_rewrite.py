@@ -50,7 +50,7 @@ def test_other_templates_are_refused(template: str, message: str) -> None:
 
 def test_names_and_lists_are_checked() -> None:
     assert [p.name for p in checked_prompts(["A {text}", REWRITE])] == ["prompt-1", "rewrite"]
-    with pytest.raises(DataError, match="'rewrite' occurs twice"):
+    with pytest.raises(DataError, match="prompt names must differ, 'rewrite' occurs 2 times"):
         checked_prompts([REWRITE, REWRITE])
     with pytest.raises(DataError, match="there are none"):
         checked_prompts([])

@@ -11,8 +11,9 @@ import numpy as np
 from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
+from rag_sourcebias.core.tags import require_sources
 from rag_sourcebias.intake.beir import assemble_judged, rows_as_judged
-from rag_sourcebias.measure.texts import CopyCode, DataSummary, data_warnings, require_sources
+from rag_sourcebias.measure.texts import CopyCode, DataSummary, data_warnings
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.retrieval.shards import ShardedDataset
 from rag_sourcebias.source.audit import (

@@ -39,7 +39,7 @@ from rag_sourcebias.source.shards.facts import (
 # Where the vectors of a shard are, and how they are read.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class EncodedVectors:
     """Vectors of the work folder, see :class:`~rag_sourcebias.source.shards.work.Places`."""
 

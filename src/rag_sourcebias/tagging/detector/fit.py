@@ -1,29 +1,25 @@
 """Fit a detector to labelled documents, with honest figures, and keep it in a folder."""
 
-from __future__ import annotations
-
 import hashlib
 import io
-import json
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import BoolArray, DocTags, FloatArray, IntArray, Origin
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.files import PathLike, sound, write_atomic
+from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.intake.arrays import read_arrays
-from rag_sourcebias.intake.files import open_file, read_json
+from rag_sourcebias.intake.files import open_file
 from rag_sourcebias.tagging.detector.features import (
     Features,
     extract,
@@ -56,10 +52,28 @@ from rag_sourcebias.tagging.detector.model import (
 # A detector as a folder: ``model.npz`` and ``detector.json``, no pickles.
 
 
-_FORMAT = "rag-sourcebias detector"
+_KIND = "detector"
 _VERSION = 1
 _JSON = "detector.json"
 _ARRAYS = "model.npz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Record:
+    """What is kept of a detector besides its arrays."""
+
+    target: Target
+    labels: tuple[str, ...]
+    factor: float
+    likeness_limit: float
+    threshold: float | None
+    max_error: float
+    converged: bool
+    fingerprint: str
+    versions: Mapping[str, str]
+    report: DetectorReport
+    foreign: tuple[ForeignError, ...]
+    arrays_sha256: str
 
 
 def check_detector_folder(folder: PathLike) -> None:
@@ -95,28 +109,24 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     )
     packed = io.BytesIO()
     np.savez_compressed(packed, **detector.arrays())  # type: ignore[arg-type]
-    record = {
-        "format": _FORMAT,
-        "schema_version": _VERSION,
-        "target": detector.target,
-        "labels": list(detector.labels),
-        "factor": detector.calibration.factor,
-        "likeness_limit": detector.domain.limit,
-        "threshold": detector.threshold,
-        "max_error": detector.max_error,
-        "converged": detector.linear.converged,
-        "fingerprint": detector.fingerprint,
-        "versions": dict(detector.versions),
-        "report": to_plain(detector.report),
-        "foreign": to_plain(detector.foreign),
-        "arrays_sha256": hashlib.sha256(packed.getvalue()).hexdigest(),
-    }
+    record = _Record(
+        target=detector.target,
+        labels=detector.labels,
+        factor=detector.calibration.factor,
+        likeness_limit=detector.domain.limit,
+        threshold=detector.threshold,
+        max_error=detector.max_error,
+        converged=detector.linear.converged,
+        fingerprint=detector.fingerprint,
+        versions=detector.versions,
+        report=detector.report,
+        foreign=detector.foreign,
+        arrays_sha256=hashlib.sha256(packed.getvalue()).hexdigest(),
+    )
     try:
         new.mkdir(parents=True)
         write_atomic(new / _ARRAYS, packed.getvalue())
-        write_atomic(
-            new / _JSON, json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        )
+        write_fitted(record, new / _JSON, kind=_KIND, version=_VERSION)
         if target.exists():
             target.replace(old)
         new.replace(target)
@@ -135,7 +145,9 @@ def load_detector(folder: PathLike) -> Detector:
     Raises
     ------
     DataError
-        If the folder is no detector, is damaged or was written by a newer release.
+        If the folder is no detector, or is damaged.
+    UnsupportedVersionError
+        If it was written by a release with other fields.
     """
     path = Path(folder)
     file = path / _JSON
@@ -144,48 +156,32 @@ def load_detector(folder: PathLike) -> Detector:
             f"{path} {'has no detector.json' if path.is_dir() else 'is no folder'}; expected a "
             "folder that rag-sourcebias tag fit wrote"
         )
-    record = read_json(file, "the record of a detector")
-    if not isinstance(record, dict) or record.get("format") != _FORMAT:
-        raise DataError(f"{file} is not of a detector; expected one that rag-sourcebias wrote")
-    if record.get("schema_version") != _VERSION:
-        made = dict(record.get("versions") or {}).get("rag-sourcebias", "unknown")
-        raise DataError(
-            f"{file} has schema version {record.get('schema_version')!r} (rag-sourcebias {made}); "
-            f"this release reads {_VERSION}: use the release that wrote it or fit the detector "
-            "again"
-        )
+    record = read_fitted(_Record, file, kind=_KIND, version=_VERSION)
     with sound(path, "a complete detector", remedy="fit it again"):
         if not (path / _ARRAYS).is_file():
             raise DataError(f"{_ARRAYS} is missing")
         with open_file(path / _ARRAYS) as stream:
             data = stream.read()
-        if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
+        if hashlib.sha256(data).hexdigest() != record.arrays_sha256:
             raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
-        return _read(record, read_arrays(path / _ARRAYS, content=data))
-
-
-def _read(record: dict[str, Any], arrays: dict[str, Any]) -> Detector:
-    labels = tuple(str(label) for label in record["labels"])
-    threshold = record["threshold"]
-    detector = Detector(
-        target=checked_target(record["target"]),
-        labels=labels,
-        linear=LinearModel(
-            **{name: arrays[name] for name in ("mean", "scale", "coef", "intercept")},
-            converged=bool(record["converged"]),
-        ),
-        calibration=Calibration(factor=float(record["factor"]), bias=arrays["bias"]),
-        domain=Domain(centre=arrays["centre"], limit=float(record["likeness_limit"])),
-        threshold=None if threshold is None else float(threshold),
-        max_error=float(record["max_error"]),
-        report=from_plain(DetectorReport, record["report"], where="report"),
-        versions={str(k): str(v) for k, v in record["versions"].items()},
-        foreign=tuple(
-            from_plain(ForeignError, row, where="foreign") for row in record.get("foreign", ())
-        ),
-    )
-    if detector.fingerprint != record["fingerprint"]:
-        raise DataError(f"its values are not those of fingerprint {record['fingerprint']!r}")
+        arrays = read_arrays(path / _ARRAYS, content=data)
+        detector = Detector(
+            target=record.target,
+            labels=record.labels,
+            linear=LinearModel(
+                **{name: arrays[name] for name in ("mean", "scale", "coef", "intercept")},
+                converged=record.converged,
+            ),
+            calibration=Calibration(factor=record.factor, bias=arrays["bias"]),
+            domain=Domain(centre=arrays["centre"], limit=record.likeness_limit),
+            threshold=record.threshold,
+            max_error=record.max_error,
+            report=record.report,
+            versions=record.versions,
+            foreign=record.foreign,
+        )
+        if detector.fingerprint != record.fingerprint:
+            raise DataError(f"its values are not those of fingerprint {record.fingerprint!r}")
     return detector
 
 
@@ -486,11 +482,10 @@ def _elsewhere(
         learned = features.rows(~held)
         tested = features.rows(held)
         linear, scores, _ = _learn(learned, data.codes[~held], folds[~held], len(data.labels), step)
-        calibration = fit_calibration(scores, data.codes[~held])
-        threshold = _threshold(calibration.probabilities(scores), data.codes[~held], max_error)
         domain = fit_domain(learned)
-        probabilities = calibration.probabilities(linear.scores(tested))
-        reached = sure(probabilities, threshold)
+        probabilities, reached = _judged(
+            linear.scores(tested), scores, data.codes[~held], max_error
+        )
         prediction = Prediction(probabilities, reached, domain.holds(tested))
         found.append(ForeignError.of(name, prediction, data.codes[held]))
         likeness.append((tested.hashed @ domain.centre)[reached])
@@ -541,8 +536,17 @@ def _held_out(
     reached = np.zeros(len(codes), dtype=np.bool_)
     for fold in range(N_FOLDS):
         held = folds == fold
-        calibration = fit_calibration(scores[~held], codes[~held])
-        probabilities[held] = calibration.probabilities(scores[held])
-        seen = calibration.probabilities(scores[~held])
-        reached[held] = sure(probabilities[held], _threshold(seen, codes[~held], max_error))
+        probabilities[held], reached[held] = _judged(
+            scores[held], scores[~held], codes[~held], max_error
+        )
     return Prediction(probabilities, reached, alike)
+
+
+def _judged(
+    scores: FloatArray, seen: FloatArray, codes: IntArray, max_error: float
+) -> tuple[FloatArray, BoolArray]:
+    """Probabilities of scores, and which suffice, by calibration and threshold of seen ones."""
+    calibration = fit_calibration(seen, codes)
+    probabilities = calibration.probabilities(scores)
+    threshold = _threshold(calibration.probabilities(seen), codes, max_error)
+    return probabilities, sure(probabilities, threshold)

@@ -35,8 +35,7 @@ MIN_DOCUMENTS = 20
 N_FOLDS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelledTexts:
+class LabelledTexts(NamedTuple):
     """Texts that can be learned from.
 
     Parameters
@@ -175,7 +174,7 @@ def _groups(doc_ids: Sequence[str], groups: Groups | None) -> list[str]:
 # Scores of documents that were not used for fitting, turned into probabilities.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
     """Probabilities ``softmax(factor · scores + bias)``.
 
@@ -251,7 +250,7 @@ def _softmax(scores: FloatArray) -> FloatArray:
 NOWHERE = 2.0  # no text is this much like others
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Domain:
     """Texts whose n-grams are about as common as those of the labelled documents.
 
@@ -289,7 +288,7 @@ _LIMIT = 5.0  # standard deviations: a text unlike all labelled ones may not dec
 _MAX_ITERATIONS = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LinearModel:
     """Linear scores of K labels.
 
@@ -319,12 +318,9 @@ class LinearModel:
 
 
 def standards(dense: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and scale of dense features, over the values that are there; each of shape (d,)."""
-    known = ~np.isnan(dense)
-    counts = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, dense, 0.0).sum(axis=0) / counts
-    spread = np.sqrt((np.where(known, dense - mean, 0.0) ** 2).sum(axis=0) / counts)
-    return mean, np.where(spread > 1e-12, spread, 1.0)
+    """Mean and scale of dense features; each of shape (d,)."""
+    spread = dense.std(axis=0)
+    return dense.mean(axis=0), np.where(spread > 1e-12, spread, 1.0)
 
 
 def average(models: Sequence[LinearModel]) -> LinearModel:
@@ -386,11 +382,9 @@ def fit_linear(
 
 
 def _standardised(dense: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    """Standardise, cut to ±5, put the mean where a value is missing; all columns together as
-    heavy as one block of n-grams would be if each had size 1.
-    """  # noqa: D205
+    """Standardise and cut to ±5; all columns together weigh as much as one block of n-grams."""
     columns = np.clip((dense - mean) / scale, -_LIMIT, _LIMIT)
-    return np.asarray(np.nan_to_num(columns) / np.sqrt(dense.shape[1]))
+    return np.asarray(columns / np.sqrt(dense.shape[1]))
 
 
 # Probabilities of texts, and which of them may become tags.
@@ -417,6 +411,15 @@ class Prediction(NamedTuple):
         """Texts that get the likeliest label as their tag; the others are unknown."""
         return self.sure & self.alike
 
+    def errors(self, codes: IntArray) -> dict[str, Rate]:
+        """Shares wrong if all were decided, left unknown, and wrong among the decided."""
+        wrong, decided = self.probabilities.argmax(axis=1) != codes, self.decided
+        return {
+            "error_of_all": Rate.of(int(wrong.sum()), len(codes)),
+            "unknown": Rate.of(int((~decided).sum()), len(codes)),
+            "error": Rate.of(int((decided & wrong).sum()), int(decided.sum())),
+        }
+
 
 def sure(probabilities: FloatArray, threshold: float | None) -> BoolArray:
     """Which rows of probabilities reach the threshold; none where there is no threshold."""
@@ -428,7 +431,7 @@ def sure(probabilities: FloatArray, threshold: float | None) -> BoolArray:
 # How good probabilities and decisions are.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rate:
     """A share with its Clopper–Pearson interval.
 
@@ -464,14 +467,13 @@ class Rate:
 
 def auroc(scores: FloatArray, positive: BoolArray) -> float:
     """Area under the ROC curve: P(a positive scores above a negative), ties half."""
-    from scipy.stats import rankdata
+    from scipy.stats import mannwhitneyu
 
-    n_positive = int(positive.sum())
-    n_negative = int((~positive).sum())
-    if not n_positive or not n_negative:
+    if positive.all() or not positive.any():
         return float("nan")
-    total = float(rankdata(scores)[positive].sum())
-    return (total - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
+    sides = scores[positive], scores[~positive]
+    wins = mannwhitneyu(*sides, method="asymptotic").statistic
+    return float(wins) / (len(sides[0]) * len(sides[1]))
 
 
 def brier_score(probabilities: FloatArray, codes: IntArray) -> float:
@@ -487,17 +489,14 @@ def calibration_error(confidence: FloatArray, right: BoolArray, *, n_bins: int =
     Bins hold equally many documents, from the least to the most confident.
     """
     order = np.argsort(confidence, kind="stable")
-    total = 0.0
-    for rows in np.array_split(order, n_bins):
-        if len(rows):
-            total += len(rows) * abs(float(right[rows].mean()) - float(confidence[rows].mean()))
-    return total / len(order)
+    off = right[order] - confidence[order]
+    return sum(abs(float(part.sum())) for part in np.array_split(off, n_bins)) / len(order)
 
 
 # What a detector achieved on documents it had not seen.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DetectorReport:
     """Held-out figures.
 
@@ -566,12 +565,11 @@ def evaluate(
         The labels are sources.
     """
     probabilities = found.probabilities
-    decided = found.decided
     n, n_labels = probabilities.shape
     top = probabilities.argmax(axis=1)
     right = top == codes
     confusion = np.zeros((n_labels, n_labels + 1), dtype=np.int64)
-    np.add.at(confusion, (codes, np.where(decided, top, n_labels)), 1)
+    np.add.at(confusion, (codes, np.where(found.decided, top, n_labels)), 1)
     sensitivity = specificity = None
     human = np.array([label == "human" for label in labels])
     if sources and human.any() and not human.all():
@@ -591,16 +589,14 @@ def evaluate(
         },
         brier=brier_score(probabilities, codes),
         calibration_error=calibration_error(probabilities.max(axis=1), right),
-        error_of_all=Rate.of(int((~right).sum()), n),
-        unknown=Rate.of(int((~decided).sum()), n),
         unlike=Rate.of(int((~found.alike).sum()), n),
-        error=Rate.of(int((decided & ~right).sum()), int(decided.sum())),
+        **found.errors(codes),
         sensitivity=sensitivity,
         specificity=specificity,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ForeignError:
     """How wrong a detector of the other domains was on one that it had not seen.
 
@@ -623,14 +619,7 @@ class ForeignError:
     @classmethod
     def of(cls, domain: str, found: Prediction, codes: IntArray) -> ForeignError:
         """Hold predictions against the labels."""
-        wrong = found.probabilities.argmax(axis=1) != codes
-        decided = found.decided
-        return cls(
-            domain=domain,
-            error_of_all=Rate.of(int(wrong.sum()), len(codes)),
-            unknown=Rate.of(int((~decided).sum()), len(codes)),
-            error=Rate.of(int((decided & wrong).sum()), int(decided.sum())),
-        )
+        return cls(domain=domain, **found.errors(codes))
 
 
 # A fitted detector.
