@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.retrieval.cache import normalized
 from rag_sourcebias.retrieval.projection import ProjectionMethod, SourceProjection
 
 Directions = Callable[[FloatArray], FloatArray]
@@ -97,11 +98,7 @@ def _check_alignment(first: FloatArray, second: FloatArray) -> None:
     n = len(first)
     if n < _CHECK_ALIGNMENT_FROM:
         return
-    lengths = [np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second)]
-    human, other = (
-        side / np.where(length > 0, length, 1)
-        for side, length in zip((first, second), lengths, strict=True)
-    )
+    human, other = normalized(first), normalized(second)
     closer = np.einsum("ij,ij->i", human, other - np.roll(other, n // 2, axis=0))
     if closer.mean() <= _ALIGNED_T * closer.std() / math.sqrt(n):
         raise DataError(

@@ -41,10 +41,9 @@ from rag_sourcebias.explain.vectors import (
     positions_along_source,
     require_map,
     spectrum,
-    unit_rows,
 )
 from rag_sourcebias.measure.texts import summarise_dataset
-from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, query_vectors
+from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, normalized, query_vectors
 
 # Which pairs of a data set an explanation looks at.
 
@@ -239,7 +238,7 @@ class EncodedPairs(NamedTuple):
         human, other = self.sides(pairs)
         if self.similarity == "dot":
             return human, other
-        return unit_rows(human), unit_rows(other)
+        return normalized(human), normalized(other)
 
     def score_gaps(self, pairs: DrawnPairs) -> FloatArray:
         """Score of the other version minus that of the human one, per relevant (query, pair)."""
@@ -429,7 +428,7 @@ class Explanation:
         config = self.config
         human, other = self.encoded.sides(pairs)
         self.on_stage(f"{pairs.source}: spectrum, map")
-        cosines = np.einsum("ij,ij->i", unit_rows(human), unit_rows(other)).astype(np.float64)
+        cosines = np.einsum("ij,ij->i", normalized(human), normalized(other)).astype(np.float64)
         some = slice(config.map_limit)
         return {
             "cosine": Histogram.of(cosines, unit_edges(cosines)),

@@ -2,7 +2,7 @@
 
 import math
 from importlib.util import find_spec
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,9 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.data import PAIRS_HELD, SpectrumComparison, VectorMap
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import t_quantile
+from rag_sourcebias.retrieval.cache import normalized
 
 # Vectors of pairs, checked.
-
-
-Real = TypeVar("Real", np.float32, np.float64)
 
 
 _MIN_PAIRS = 20
@@ -47,12 +45,6 @@ def enough_pairs(human: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray
             n_needed=_MIN_PAIRS,
         )
     return first, second
-
-
-def unit_rows(vectors: npt.NDArray[Real]) -> npt.NDArray[Real]:
-    """Scale the rows of an array of shape (n, d) to length 1; a row of zeros stays."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=vectors.dtype)
 
 
 # The direction between two sources.
@@ -137,7 +129,7 @@ def spectrum(
     check_level(confidence_level)
     require_at_least(_MIN_RESAMPLES, resamples=resamples)
     sides = [
-        unit_rows(side) if normalise else side
+        normalized(side) if normalise else side
         for side in enough_pairs(human_vectors, other_vectors)
     ]
     found = [_decompose(side - side.mean(axis=0) if centre else side) for side in sides]
@@ -289,7 +281,7 @@ def map_sources(
             n_needed=_MIN_PAIRS_ON_MAP,
         )
     else:
-        places, shares = _tsne(unit_rows(both), seed), ()
+        places, shares = _tsne(normalized(both), seed), ()
     return VectorMap(human=places[:n], other=places[n:], variance_shares=shares, method=method)
 
 

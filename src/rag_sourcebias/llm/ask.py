@@ -275,7 +275,10 @@ class Asker:
             while run.futures:
                 yield from map(self._counted, self._landed(run))
         finally:
-            self._close(run)
+            run.stop.set()
+            run.pool.shutdown(wait=False, cancel_futures=True)
+            done, _ = wait(run.futures, timeout=_GRACE)
+            self._store(run, done)
 
     def _one(self, run: _Run, index: int, key: bytes, request: Request) -> Iterator[Outcome]:
         """Answer from the cache, join an equal request on its way, or send."""
@@ -312,7 +315,14 @@ class Asker:
             if run.stop.is_set():
                 break
             try:
-                return self._attempt(request)
+                if request.labels:
+                    return self.completer.label_logprobs(request.prompt, request.labels)
+                return self.completer.complete(
+                    request.prompt,
+                    max_tokens=request.max_tokens,
+                    temperature=request.temperature,
+                    seed=request.sample,
+                )
             except CompletionError as error:
                 seconds = self.retry.wait(attempt, error)
                 if seconds is None or run.stop.wait(seconds):
@@ -320,16 +330,6 @@ class Asker:
             with self._lock:
                 self._counts["retries"] += 1
         raise _not_asked(run)
-
-    def _attempt(self, request: Request) -> Answer:
-        if request.labels:
-            return self.completer.label_logprobs(request.prompt, request.labels)
-        return self.completer.complete(
-            request.prompt,
-            max_tokens=request.max_tokens,
-            temperature=request.temperature,
-            seed=request.sample,
-        )
 
     def _landed(self, run: _Run) -> list[Outcome]:
         """Wait for at least one request, store the answers, and return the outcomes."""
@@ -355,19 +355,14 @@ class Asker:
         """Store answers, all in one transaction: one each would be slower than a fast server."""
         if self.cache is None:
             return
-        answers = {
-            run.futures[future]: future.result()
-            for future in done
-            if not future.cancelled() and future.exception() is None
-        }
-        # A NaN is not stored: it would outlive the fault that caused it.
-        self.cache.put(
-            {
-                key: answer
-                for key, answer in answers.items()
-                if not any(map(math.isnan, answer.logprobs or ()))
-            }
-        )
+        answers = {}
+        for future in done:
+            if not future.cancelled() and future.exception() is None:
+                answer = future.result()
+                # A NaN is not stored: it would outlive the fault that caused it.
+                if not any(map(math.isnan, answer.logprobs or ())):
+                    answers[run.futures[future]] = answer
+        self.cache.put(answers)
 
     def _watch(self, run: _Run, error: CompletionError | None) -> None:
         """Count how requests end, and stop the run where all others would fail alike."""
@@ -382,13 +377,6 @@ class Asker:
             if first or run.failed_in_a_row >= max(_UNREACHABLE * self.concurrency, _FEWEST):
                 run.fatal = run.fatal or error
                 run.stop.set()
-
-    def _close(self, run: _Run) -> None:
-        """Store what arrives within a few seconds, and stop."""
-        run.stop.set()
-        run.pool.shutdown(wait=False, cancel_futures=True)
-        done, _ = wait(run.futures, timeout=_GRACE)
-        self._store(run, done)
 
     def _counted(self, outcome: Outcome) -> Outcome:
         self._counts["requests"] += 1

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.data import BoolArray, Dataset, FloatArray, Qrels
 from rag_sourcebias.core.errors import InsufficientDataError
@@ -15,6 +14,7 @@ from rag_sourcebias.measure.texts import jaccard, language_of, overlap
 from rag_sourcebias.pairs.data import MIN_PAIRS, PAIR_FLAGS, PairChecks, PairThresholds, Texts
 from rag_sourcebias.pairs.numbers import CapitalCounts, compare_names, compare_numbers
 from rag_sourcebias.pairs.rewriting import clean_rewrite
+from rag_sourcebias.retrieval.cache import normalized
 
 # How much of a rewrite was copied, and how much of it repeats itself.
 
@@ -336,16 +336,11 @@ def _alike(pairs: Pairs, encoder: Encoder | None) -> tuple[FloatArray, FloatArra
     if not n:
         return np.zeros(0), np.zeros(0)
     human, rewritten = (
-        _unit_rows(encoder.encode_documents(texts)) for texts in zip(*pairs, strict=True)
+        normalized(encoder.encode_documents(texts).astype(np.float64))
+        for texts in zip(*pairs, strict=True)
     )
     twins = np.einsum("ij,ij->i", human, rewritten)
     return twins, np.einsum("ij,ij->i", human[partner], rewritten)[other]
-
-
-def _unit_rows(vectors: npt.NDArray[np.float32]) -> FloatArray:
-    rows: FloatArray = vectors.astype(np.float64)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return rows
 
 
 # A paired corpus without the pairs that are no rewrites.

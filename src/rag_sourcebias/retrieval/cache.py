@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -168,10 +168,13 @@ def checked_vectors(
     return normalized(array) if similarity == "cosine" else array
 
 
-def normalized(vectors: Float32Array) -> Float32Array:
+Real = TypeVar("Real", np.float32, np.float64)
+
+
+def normalized(vectors: npt.NDArray[Real]) -> npt.NDArray[Real]:
     """Return vectors of length 1, shape (n, d); those of length 0 as they are."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=vectors.dtype)
 
 
 # Vectors and scores kept on disk, so that no text is encoded twice.

@@ -378,6 +378,7 @@ class DateTagger:
 
 
 OPERATORS = ("equals", "in", "regex", "glob", "present")
+_Scalar = str | int | float  # a bool is an int
 Target = Literal["metadata", "url_host", "id", "text"]
 _TARGETS = get_args(Target)
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
@@ -416,27 +417,26 @@ class Condition:
         require_one_of("target", self.target, _TARGETS)
         if (self.target == "metadata") != bool(self.key):
             raise DataError(f"key {self.key!r}: a metadata condition names a key, no other does")
-        expected = self.value
+        expected: Any = self.value
         require_one_of("operator", self.operator, OPERATORS)
-        if self.operator in {"regex", "glob"}:
-            if not isinstance(expected, str) or not expected:
-                raise DataError(
-                    f"{self.operator}: {expected!r} is not a pattern; expected a non-empty text"
-                )
+        text = isinstance(expected, str) and expected != ""
+        several = isinstance(expected, Collection) and not isinstance(expected, str)
+        fits, wanted = {
+            "regex": (text, "a pattern; expected a non-empty text"),
+            "glob": (text, "a pattern; expected a non-empty text"),
+            "present": (isinstance(expected, bool), "true or false"),
+            "equals": (isinstance(expected, _Scalar), "one text, number, true or false"),
+            "in": (
+                several and expected and all(isinstance(one, _Scalar) for one in expected),
+                "a list of texts or numbers",
+            ),
+        }[self.operator]
+        named = f"{self.operator}: {expected!r:.200}"
+        if not fits:
+            raise DataError(f"{named} is not {wanted}")
+        if self.operator in ("regex", "glob"):
             pattern = fnmatch.translate(expected) if self.operator == "glob" else expected
-            named = f"{self.operator}: {expected!r:.200}"
             object.__setattr__(self, "pattern", regular_expression(pattern, named=named))
-        elif self.operator == "present" and not isinstance(expected, bool):
-            raise DataError(f"present: {expected!r} is not true or false")
-        elif self.operator == "equals" and not isinstance(expected, str | int | float | bool):
-            raise DataError(f"equals: {expected!r} is not one text, number, true or false")
-        elif self.operator == "in" and (
-            isinstance(expected, str)
-            or not isinstance(expected, Collection)
-            or not expected
-            or not all(isinstance(one, str | int | float | bool) for one in expected)
-        ):
-            raise DataError(f"in: {expected!r:.200} is not a list of texts or numbers")
 
     def _holds(self, value: object) -> re.Match[str] | bool | None:
         if self.operator == "present":

@@ -109,24 +109,25 @@ def prepare(
             usable.append((plain, text, name, group, place or ""))
     kept = [row for row in usable if len(seen[row[0]]) == 1]
     counts["contradictory"] = len(usable) - len(kept)
-    labels = tuple(sorted({row[2] for row in kept}))
+    (labels, codes), (named, domain_codes) = (
+        np.unique([row[column] for row in kept], return_inverse=True) for column in (2, 4)
+    )
     group_of = {name: code for code, name in enumerate(dict.fromkeys(row[3] for row in kept))}
-    named = tuple(sorted({row[4] for row in kept})) if any(places) else ()
     found = LabelledTexts(
         texts=tuple(row[1] for row in kept),
-        labels=labels,
-        codes=np.array([labels.index(row[2]) for row in kept], dtype=np.int64),
+        labels=tuple(labels.tolist()),
+        codes=codes,
         groups=np.array([group_of[row[3]] for row in kept], dtype=np.int64),
-        domains=named,
-        domain_codes=np.array([named.index(row[4]) if named else 0 for row in kept], np.int64),
+        domains=tuple(named.tolist()) if any(places) else (),
+        domain_codes=domain_codes,
         counts=dict(counts),
     )
     if len(labels) < 2:
         raise DataError(
             f"a {target} detector needs documents of at least two labels; found "
-            f"{', '.join(labels) or 'no labelled document with text'}"
+            f"{', '.join(found.labels) or 'no labelled document with text'}"
         )
-    for code, label in enumerate(labels):
+    for code, label in enumerate(found.labels):
         mine = found.codes == code
         n = int(mine.sum())
         n_groups = len(np.unique(found.groups[mine]))
