@@ -140,7 +140,7 @@ def read_fitting(folder: Path | None, pairs: Pairs) -> FittingData:
                 f"{folder} has the splits {', '.join(found)}: name the one to fit on with "
                 f"--split {found[0]}"
             )
-    data = read_beir(folder, split=split, name=_name(folder, split))
+    data = _read_split(folder, split)
     return FittingData(name=data.name, corpus=data.corpus, dataset=data, folder=folder, split=split)
 
 
@@ -174,7 +174,7 @@ def _default(fitting: FittingData) -> Dataset:
     others = [s for s in splits_of(folder) if s != fitting.split]
     for split in ("dev", "test", *others):
         if split in others:
-            return read_beir(folder, split=split, name=_name(folder, split))
+            return _read_split(folder, split)
     if fitting.dataset is not None:
         return fitting.dataset
     raise DataError(
@@ -188,7 +188,7 @@ def _read_spec(option: str, text: str) -> Dataset:
     whole = Path(text)
     head, colon, tail = text.rpartition(":")
     if not whole.exists() and colon and head and tail:
-        return read_beir(head, split=tail, name=_name(Path(head), tail))
+        return _read_split(Path(head), tail)
     if not whole.exists() and text in (info.name for info in list_datasets()):
         return load_sample(text)
     splits = list(splits_of(whole))
@@ -197,13 +197,14 @@ def _read_spec(option: str, text: str) -> Dataset:
         raise DataError(
             f"--{option} {text} has the splits {', '.join(splits)}: name one as {text}:{splits[0]}"
         )
-    return read_beir(whole, split=split, name=_name(whole, split))
+    return _read_split(whole, split)
 
 
-def _name(folder: Path, split: str) -> str:
-    """Name of the folder, with the split where it has several."""
+def _read_split(folder: Path, split: str) -> Dataset:
+    """Read a split, with the name of the folder, and of the split where it has several."""
     name = folder.resolve().name
-    return f"{name}/{split}" if len(splits_of(folder)) > 1 else name
+    several = len(splits_of(folder)) > 1
+    return read_beir(folder, split=split, name=f"{name}/{split}" if several else name)
 
 
 # Models as ``debias`` reads, writes and times them.

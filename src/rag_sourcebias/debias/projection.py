@@ -12,8 +12,6 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.retrieval.cache import normalized
 from rag_sourcebias.retrieval.projection import ProjectionMethod, SourceProjection
 
-Directions = Callable[[FloatArray], FloatArray]
-
 _FORECAST_FROM = 20  # pairs
 _MIN_RELIABILITY = 0.5
 _MIN_PAIRS = 4  # two halves of two
@@ -67,7 +65,9 @@ def fit_projection(
     """
     first, second = _pairs(human, other)
     _check(method, n_directions, shape=first.shape)
-    find: Directions = partial(_leading, count=n_directions) if method == "pca" else _mean_direction
+    find: Callable[[FloatArray], FloatArray] = (
+        partial(_leading, count=n_directions) if method == "pca" else _mean_direction
+    )
     differences = second - first
     directions = find(differences)
     reliability = _reliability(differences, find)
@@ -138,7 +138,7 @@ def _leading(differences: FloatArray, count: int) -> FloatArray:
     return np.asarray(np.linalg.eigh(differences.T @ differences)[1][:, ::-1][:, :count])
 
 
-def _reliability(differences: FloatArray, find: Directions) -> float:
+def _reliability(differences: FloatArray, find: Callable[[FloatArray], FloatArray]) -> float:
     halves = find(differences[::2]), find(differences[1::2])
     overlap = halves[0].T @ halves[1]
     # Of one signed direction the sign counts: halves that point apart agree in nothing.

@@ -9,11 +9,10 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment, timestamp
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import Dataset, FloatArray, Histogram, IntArray
+from rag_sourcebias.core.data import Dataset, Float32Array, FloatArray, Histogram, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, require_distinct
 from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
 from rag_sourcebias.core.tags import chosen_sources, complete_pairs, relevant_pairs
@@ -140,9 +139,6 @@ def draw_pairs(
 # Perplexities of drawn pairs, each text read once.
 
 
-Progress = Callable[[int, int], None]
-
-
 class KnownPerplexities:
     """A language model that reads each text once, however many sources it is compared with.
 
@@ -153,7 +149,9 @@ class KnownPerplexities:
         Told ``(done, total)`` of what the model counts.
     """
 
-    def __init__(self, model: TextPerplexity, *, progress: Progress | None = None) -> None:
+    def __init__(
+        self, model: TextPerplexity, *, progress: Callable[[int, int], None] | None = None
+    ) -> None:
         self.model = model
         self._progress = progress
         self._known: dict[str, tuple[float, int]] = {}  # with the parts it was read in
@@ -205,7 +203,6 @@ def _checked(
 # What the vectors of drawn pairs show: distances, spectra, geometry, a map.
 
 
-Vectors = npt.NDArray[np.float32]
 _ROWS = 8192  # rows whose vectors are gathered at once
 
 
@@ -224,16 +221,16 @@ class EncodedPairs(NamedTuple):
         How the encoder compares: cosine, unless its settings say ``similarity: dot``.
     """
 
-    vectors: Vectors
+    vectors: Float32Array
     row_of: IntArray
-    queries: Vectors
+    queries: Float32Array
     similarity: Similarity
 
-    def sides(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
+    def sides(self, pairs: DrawnPairs) -> tuple[Float32Array, Float32Array]:
         """Vectors of both versions, shape (n, dimension) each."""
         return self.vectors[self.row_of[pairs.human]], self.vectors[self.row_of[pairs.other]]
 
-    def compared(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
+    def compared(self, pairs: DrawnPairs) -> tuple[Float32Array, Float32Array]:
         """Vectors as the similarity takes them: of length 1 for the cosine."""
         human, other = self.sides(pairs)
         if self.similarity == "dot":
@@ -580,7 +577,7 @@ def explain_sources(
     perplexities: Sequence[TextPerplexity] = (),
     config: ExplainConfig | None = None,
     on_stage: Callable[[str], None] | None = None,
-    on_progress: Progress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> ExplainReport:
     """Show what distinguishes each source from the baseline, pair by pair ([K] §4).
 

@@ -33,7 +33,6 @@ _WHAT, _HOW = "What is looked at", "How"
 # Language models of ``explain`` from their names, with what they read kept on disk.
 
 
-Progress = Callable[[int, int], None]
 _CONDITIONAL = "conditional"
 _BATCH = 16  # texts between two commits: some seconds of work
 
@@ -56,7 +55,7 @@ class CachedPerplexity(OfModel):
         self.kind: Literal["causal", "masked"] = inner.kind
 
     def log_perplexities(
-        self, texts: Sequence[str], *, progress: Progress | None = None
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
     ) -> LogPerplexities:
         """Return the log-perplexity of each text; ``progress`` is told of texts."""
         return self._through(
@@ -71,7 +70,7 @@ class CachedPerplexity(OfModel):
         side: str,
         keys: Sequence[str],
         compute: Callable[[Sequence[int]], LogPerplexities],
-        progress: Progress | None,
+        progress: Callable[[int, int], None] | None,
     ) -> LogPerplexities:
         def columns(rows: Sequence[int]) -> Float32Array:
             found = compute(rows)
@@ -113,7 +112,7 @@ class CachedConditional(CachedPerplexity):
         prefixes: Sequence[str],
         texts: Sequence[str],
         *,
-        progress: Progress | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> LogPerplexities:
         """Return the log-perplexity of each text after its prefix."""
         return self._through(

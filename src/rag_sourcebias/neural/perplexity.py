@@ -270,9 +270,6 @@ def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:  # noqa: ANN
 # Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2).
 
 
-Progress = Callable[[int, int], None]
-
-
 class CausalPerplexity(CausalModel):
     """−1/S · Σ_s log P(d_s | d_<s) of each text, in nats per token; no exponential, as in [K].
 
@@ -348,7 +345,7 @@ class CausalPerplexity(CausalModel):
         }
 
     def log_perplexities(
-        self, texts: Sequence[str], *, progress: Progress | None = None
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
     ) -> LogPerplexities:
         """Return the log-perplexity of each text; NaN where no token can be predicted."""
         scorer, sums = self.scorer, _Losses(len(texts))
@@ -368,7 +365,7 @@ class CausalPerplexity(CausalModel):
         prefixes: Sequence[str],
         texts: Sequence[str],
         *,
-        progress: Progress | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> LogPerplexities:
         """Return −1/S · Σ_s log P(d_s | prefix, d_<s) of each text ([K] App. B).
 
@@ -480,7 +477,7 @@ class MaskedPerplexity:
         }
 
     def log_perplexities(
-        self, texts: Sequence[str], *, progress: Progress | None = None
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
     ) -> LogPerplexities:
         """Return the pseudo-log-perplexity of each text; NaN for a text without tokens.
 

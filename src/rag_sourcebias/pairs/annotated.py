@@ -35,11 +35,9 @@ from rag_sourcebias.pairs.findings import PairsCode
 _TEXTS = ("query", "text_a", "text_b")
 
 
-#: Row id, question, what the cell holds, and its file and line.
-Given = tuple[str, str, object, str]
-
-
-def _answers(path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]) -> Iterator[Given]:
+def _answers(
+    path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]
+) -> Iterator[tuple[str, str, object, str]]:
     table = read_table(path)
     cells = {name.split(":")[0].strip(): column for name, column in table.columns.items()}
     lacking = [name for name in ("row_id", *plan.questions) if name not in cells]

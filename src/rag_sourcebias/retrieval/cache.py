@@ -260,9 +260,6 @@ def _key(text: str) -> bytes:
 
 BATCH_SIZE = 64
 
-Progress = Callable[[int, int], None]
-_Key = str | tuple[str, str]
-
 
 class OfModel:
     """What a model over another one has of it."""
@@ -349,7 +346,7 @@ class BatchedEncoder(OfEncoder):
         encoder: Encoder,
         *,
         batch_size: int = BATCH_SIZE,
-        progress: Progress | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         super().__init__(encoder)
         require_at_least(1, batch_size=batch_size)
@@ -393,7 +390,7 @@ class CachedEncoder(BatchedEncoder):
         cache: VectorCache,
         *,
         batch_size: int = BATCH_SIZE,
-        progress: Progress | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         super().__init__(encoder, batch_size=batch_size, progress=progress)
         self.cache = cache
@@ -422,7 +419,9 @@ def longest_first(texts: Sequence[str]) -> list[str]:
     return sorted(set(texts), key=lambda text: (-len(text), text))
 
 
-def _rows_in(distinct: Sequence[_Key], texts: Sequence[_Key]) -> list[int]:
+def _rows_in(
+    distinct: Sequence[str | tuple[str, str]], texts: Sequence[str | tuple[str, str]]
+) -> list[int]:
     row_of = {text: row for row, text in enumerate(distinct)}
     return [row_of[text] for text in texts]
 
@@ -449,7 +448,7 @@ class CachedReranker(OfModel):
         cache: VectorCache,
         *,
         batch_size: int = BATCH_SIZE,
-        progress: Progress | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         super().__init__(reranker)
         self.reranker = reranker
@@ -481,7 +480,7 @@ def through_cache(
     compute: Callable[[Sequence[int]], Float32Array],
     *,
     batch_size: int,
-    progress: Progress | None,
+    progress: Callable[[int, int], None] | None,
 ) -> Float32Array:
     """Return one vector per key: from the cache, or computed in batches that are stored."""
     vectors = cache.get(*space, keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +31,14 @@ from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.measure.texts import main_language
 from rag_sourcebias.retrieval.application import application_spec
-from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, query_vectors
+from rag_sourcebias.retrieval.cache import (
+    DocumentVectors,
+    Similarity,
+    encode_corpus,
+    query_vectors,
+)
 from rag_sourcebias.retrieval.findings import RetrievalCode
 from rag_sourcebias.retrieval.rerank import retriever_factory
-
-if TYPE_CHECKING:
-    from rag_sourcebias.retrieval.cache import DocumentVectors
 
 # Ties broken blindly to the source.
 # Documents with equal scores are common in paired corpora (a rewrite may be a copy), and corpora

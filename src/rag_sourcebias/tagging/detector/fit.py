@@ -336,7 +336,6 @@ def choose_threshold(confidence: FloatArray, right: BoolArray, *, max_error: flo
 
 STRENGTH = 10.0
 _BATCH = 256
-Progress = Callable[[int, int], None]
 
 
 def fit_detector(
@@ -347,7 +346,7 @@ def fit_detector(
     domains: Groups | None = None,
     rng: np.random.Generator | int,
     max_error: float = 0.05,
-    on_progress: Progress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Detector:
     """Fit a source or style detector to labelled documents.
 
@@ -496,7 +495,9 @@ def _elsewhere(
     return tuple(found), NOWHERE if limit is None else limit
 
 
-def _steps(n_documents: int, n_fits: int, on_progress: Progress | None) -> Callable[[], None]:
+def _steps(
+    n_documents: int, n_fits: int, on_progress: Callable[[int, int], None] | None
+) -> Callable[[], None]:
     total = -(-n_documents // _BATCH) + n_fits
     done = count(1)
 
