@@ -182,18 +182,16 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
     # As numbers of full length: what serves copies in a drawn order differs in the last digit
     order = np.lexsort((-scores, run.query_codes))
     served = replace(run, doc_codes=run.doc_codes[order], scores=scores[order].astype(np.float32))
-    return _tied(served, rescorer) if isinstance(rescorer, TwinRescorer) else served
-
-
-def _tied(run: Run, rescorer: TwinRescorer) -> Run:
-    """Let copies tie in the order in which they are served, for expectations over their orders."""
-    scores = [
+    if not isinstance(rescorer, TwinRescorer):
+        return served
+    # Copies tie in the order in which they are served, for expectations over their orders.
+    tied = [
         score
-        for found in run
+        for found in served
         if found.scores is not None
         for score in rescorer.tied(found.doc_ids, found.scores.tolist())
     ]
-    return replace(run, scores=np.array(scores, dtype=np.float32))
+    return replace(served, scores=np.array(tied, dtype=np.float32))
 
 
 def _new_scores(

@@ -234,16 +234,6 @@ def _equivalence(
         return None, error.n_needed
 
 
-def adjusted_tests(tests: Sequence[SoleCorpusTest]) -> tuple[SoleCorpusTest, ...]:
-    """Adjust both kinds of tests by Holm, each over all that were made."""
-    different = adjust_p_values([test.p_different for test in tests])
-    equivalent = adjust_p_values([test.p_equivalent for test in tests])
-    return tuple(
-        replace(test, p_different_adjusted=d, p_equivalent_adjusted=e)
-        for test, d, e in zip(tests, different, equivalent, strict=True)
-    )
-
-
 # What a report keeps of the checks of one source: counts, histograms, the worst pairs.
 
 
@@ -392,21 +382,29 @@ def check_paired_corpus(
                     on_stage=begin,
                 )
         parts.append(part)
-    asked = {spec.name: dict(spec.settings) for spec in retrievers}
-    if encoder is not None:
-        asked = {encoder.name: dict(encoder.settings), **asked}
+    asked: list[Encoder | RetrieverSpec] = [*filter(None, [encoder]), *retrievers]
     return PairReport(
         data=summarise_dataset(dataset),
         baseline_source=baseline_source,
         config=config,
         sources=tuple(parts),
         thresholds=thresholds,
-        sole_corpus=adjusted_tests(tests),
+        sole_corpus=_adjusted(tests),
         n_tests=sum(test.p_equivalent is not None for test in tests),
         encoder="" if encoder is None else encoder.name,
-        settings=asked,
+        settings={model.name: dict(model.settings) for model in asked},
         environment=environment(),
         created=timestamp(),
+    )
+
+
+def _adjusted(tests: Sequence[SoleCorpusTest]) -> tuple[SoleCorpusTest, ...]:
+    """Adjust both kinds of tests by Holm, each over all that were made."""
+    different = adjust_p_values([test.p_different for test in tests])
+    equivalent = adjust_p_values([test.p_equivalent for test in tests])
+    return tuple(
+        replace(test, p_different_adjusted=d, p_equivalent_adjusted=e)
+        for test, d, e in zip(tests, different, equivalent, strict=True)
     )
 
 

@@ -203,11 +203,10 @@ def _in_digits(text: str) -> Iterator[Number]:
         power = _SCALES[scale if scale in _SCALES else scale.lower()]
         name = (money.group() if money else unit or "").strip().removeprefix("-").lower()
         written = (before[money.start() :] if money else "") + match.group()
-        yield Number(
-            written.strip(),
-            _plain(_value(match["digits"]) * 10**power),
-            _UNITS[name] if name else "",
-        )
+        value = format(_value(match["digits"]) * 10**power, "f")
+        if "." in value:
+            value = value.rstrip("0").rstrip(".") or "0"
+        yield Number(written.strip(), value, _UNITS[name] if name else "")
 
 
 def _value(digits: str) -> Decimal:
@@ -218,11 +217,6 @@ def _value(digits: str) -> Decimal:
     # A last part of three digits after anything but one dot is a group of thousands.
     decimal = len(parts[-1]) != 3 or separators == ["."] or separators[-1] != separators[0]
     return Decimal(f"{''.join(parts[:-1])}.{parts[-1]}" if decimal else "".join(parts))
-
-
-def _plain(value: Decimal) -> str:
-    text = format(value, "f")
-    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
 
 
 def compare_numbers(original: str, rewrite: str) -> tuple[int, tuple[str, ...], tuple[str, ...]]:

@@ -587,6 +587,14 @@ def estimate_paired_corpus(
     if prices is not None:
         cost = prices.cost(prompt_tokens=read, completion_tokens=written)
         most_cost = prices.cost(prompt_tokens=read, completion_tokens=most)
+    refused = ""
+    try:
+        _checked_output(folder, source)
+        if (folder / MANIFEST).exists():
+            described = _described(source, limit, untagged)
+            merged(folder, described, tuple(job.source for job in jobs))
+    except (DataError, UnsupportedVersionError) as error:
+        refused = str(error)
     return RewriteEstimate(
         n_documents=n,
         requests=requests,
@@ -597,24 +605,5 @@ def estimate_paired_corpus(
         cost=cost,
         most_cost=most_cost,
         currency="" if prices is None else prices.currency,
-        refused=_refusal(source, folder, jobs, limit=limit, untagged=untagged),
+        refused=refused,
     )
-
-
-def _refusal(
-    source: HumanInput,
-    folder: Path,
-    jobs: Sequence[Job],
-    *,
-    limit: int | None,
-    untagged: Untagged,
-) -> str:
-    """Return why the builder would not write to a folder; empty where it would."""
-    try:
-        _checked_output(folder, source)
-        if (folder / MANIFEST).exists():
-            described = _described(source, limit, untagged)
-            merged(folder, described, tuple(job.source for job in jobs))
-    except (DataError, UnsupportedVersionError) as error:
-        return str(error)
-    return ""

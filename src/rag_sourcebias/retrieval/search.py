@@ -553,7 +553,10 @@ class BM25Spec:
                 "words or None is accepted too",
             ),
         )
-        self.name = self.name or self._derived_name()
+        changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
+        if not self.name:  # says what is not as usual
+            said = ",".join(f"{f.name}={self.settings[f.name]}" for f in changed)
+            self.name = f"bm25({said})" if said else "bm25"
 
     @classmethod
     def paper(cls) -> BM25Spec:
@@ -640,12 +643,6 @@ class BM25Spec:
             stemmer=language.lower() if stemmed else "none",
             stopwords=language if language in _STOPWORDS else "none",
         )
-
-    def _derived_name(self) -> str:
-        """Return a name that says what is not as usual."""
-        given = [f for f in fields(self) if f.name != "name" and getattr(self, f.name) != f.default]
-        changed = ",".join(f"{f.name}={self.settings[f.name]}" for f in given)
-        return f"bm25({changed})" if changed else "bm25"
 
 
 # BM25 as a similarity between a query and the versions of one document ([W] W2).

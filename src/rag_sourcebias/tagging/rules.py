@@ -467,7 +467,8 @@ class Condition:
                 return next((hit for v in value if (hit := self._holds(v))), None)
             return self._holds(value)
         if self.target == "url_host":
-            return self._holds(_host(url) if url else None)
+            host = _HOST.match(url.strip()) if url else None
+            return self._holds(host[1].casefold() if host else None)
         return self._holds(doc_id if self.target == "id" else text)
 
 
@@ -488,12 +489,6 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
             f"{named} is not a regular expression: {reason}; "
             "expected the syntax of Python's re module"
         ) from error
-
-
-@lru_cache(maxsize=256)
-def _host(url: str) -> str | None:
-    found = _HOST.match(url.strip())
-    return found.group(1).casefold() if found else None
 
 
 # Tags from document ids such as ``d17#llm:gpt-4o``.

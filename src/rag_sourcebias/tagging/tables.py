@@ -165,16 +165,12 @@ def summary_parts(name: str, found: TagSummary) -> Iterator[str | Table]:
     yield share_table("source", sources, n)
     if styles:
         yield share_table("style", styles, n)
-    if sources or any(origin for origin, _ in found.origins):
-        yield _origin_table(found)
+    origins = sorted({origin for origin, _ in found.origins}, key=lambda o: (o is None, o or ""))
+    if sources or any(origins):
+        table = _table("How sources are known", ["origin"], ["with a source", "source unknown"])
+        for origin in origins:
+            known, unknown = (f"{found.origins[origin, flag]:,}" for flag in (True, False))
+            table.add_row(origin or "(not tagged)", known, unknown)
+        yield table
     if not sources:
         yield "no document is tagged; see: rag-sourcebias tag apply --help"
-
-
-def _origin_table(found: TagSummary) -> Table:
-    table = _table("How sources are known", ["origin"], ["with a source", "source unknown"])
-    origins = sorted({origin for origin, _ in found.origins}, key=lambda o: (o is None, o or ""))
-    for origin in origins:
-        known, unknown = (f"{found.origins[origin, flag]:,}" for flag in (True, False))
-        table.add_row(origin or "(not tagged)", known, unknown)
-    return table

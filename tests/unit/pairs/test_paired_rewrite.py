@@ -243,7 +243,7 @@ def test_a_folder_made_otherwise_is_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the documents themselves"):
         build_paired_corpus(source, Writer(), source)
     (out / "manifest.json").write_text("{")
-    with pytest.raises(DataError, match="is not the manifest"):
+    with pytest.raises(DataError, match="is not the JSON of a manifest"):
         build_paired_corpus(source, Writer(), out)
     assert {**files(out), "manifest.json": b""} == {**before, "manifest.json": b""}
 
