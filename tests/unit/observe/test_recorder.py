@@ -117,6 +117,13 @@ def test_a_bad_tag_costs_that_tag(observer) -> None:
         assert pickle.loads(pickle.dumps(event)).bad_tags == event.bad_tags
 
 
+def test_where_metadata_is_read(observer) -> None:
+    store = MemoryTagStore()
+    assert Recorder(observer).reads_metadata
+    assert not Recorder(observer, tags=store).reads_metadata
+    assert Recorder(observer, tags=store, doc_id=str).reads_metadata
+
+
 class TestBlocks:
     def test_direct_calls_nest(self, observer) -> None:
         rec, again = Recorder(observer), Recorder(observer)
