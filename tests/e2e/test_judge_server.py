@@ -307,7 +307,7 @@ def smollm2():
 @needs_smollm2
 @pytest.mark.frameworks
 def test_echo_and_local_scoring_agree_on_the_real_model(smollm2) -> None:
-    with serving(model_answer(smollm2._model, smollm2._tokenizer)) as server:
+    with serving(model_answer(smollm2.scorer.model, smollm2.scorer.tokenizer)) as server:
         remote = completer(server, api="completions", timeout=60.0)
         for prompt in (RELEVANCE_PASSAGE, RELEVANCE_DOCUMENT):
             local = LLMJudge(smollm2, prompt).judge(REAL)
@@ -321,7 +321,7 @@ def test_echo_and_local_scoring_agree_on_the_real_model(smollm2) -> None:
 @pytest.mark.frameworks
 def test_shifted_echoes_are_refused(smollm2) -> None:
     """As llama-cpp-python 0.3.36 sends them: each number one place late, the last one missing."""
-    honest = model_answer(smollm2._model, smollm2._tokenizer)
+    honest = model_answer(smollm2.scorer.model, smollm2.scorer.tokenizer)
 
     def shifted(path: str, body: dict, seen: int):
         status, headers, content = honest(path, body, seen)

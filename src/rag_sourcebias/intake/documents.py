@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, product
@@ -442,12 +442,13 @@ def read_questions(questions: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whate
     questions : list of str, path, or what :func:`read_queries` takes
         Texts without ids are numbered from ``q1``; blank lines and repeated texts are left out.
     """
-    lines: Sequence[Any] = questions if isinstance(questions, list | tuple) else ()
-    if isinstance(questions, str | os.PathLike) and os.fspath(questions).endswith(".txt"):
+    if isinstance(questions, list | tuple) and all(isinstance(text, str) for text in questions):
+        lines: Iterable[str] = questions
+    elif isinstance(questions, str | os.PathLike) and os.fspath(questions).endswith(".txt"):
         lines = [line for _, line in read_lines(questions)]
         if any("\t" in line for line in lines):
             return read_queries(questions)
-    if not lines or not all(isinstance(line, str) for line in lines):
+    else:
         return read_queries(questions)
     texts = dict.fromkeys(filter(None, map(str.strip, lines)))
     return tuple(Query(query_id=f"q{n}", text=text) for n, text in enumerate(texts, start=1))
