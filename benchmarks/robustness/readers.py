@@ -554,16 +554,6 @@ def _progress(folder: Path, *, write: bool = False) -> None:
         progress.read(folder)
 
 
-def _write_training(folder: Path) -> None:
-    np.save(folder / "labels.npy", np.ones((24, 3), np.float32))
-
-
-def _training(folder: Path) -> object:
-    from rag_sourcebias.neural import training_data as train_columns
-
-    return train_columns._kept(folder / "labels.npy", lambda: np.zeros(1))
-
-
 def _write_modules(folder: Path) -> None:
     kinds = ("Transformer", "Pooling", "Normalize")
     modules = [
@@ -714,7 +704,6 @@ READERS: tuple[Reader, ...] = (
     Reader("event log: archive", "e.parquet", _write_archive, _archive),
     Reader("state of a follower", "follow.json", _write_position, _position),
     Reader("training: progress", "progress.json", _write_progress, _progress, slow=True),
-    Reader("training: labels", "labels.npy", _write_training, _training, slow=True),
     Reader("modules of a model", "modules.json", _write_modules, _modules),
 )  # fmt: skip
 
