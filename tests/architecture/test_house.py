@@ -28,7 +28,7 @@ NODES = {
     "debias": 20925,
     "explain": 9315,
     "infer": 21988,
-    "intake": 19567,
+    "intake": 19615,
     "judged": 26859,
     "llm": 4035,
     "measure": 8702,

@@ -79,7 +79,7 @@ def read_tags(
 
     table = read_table(_rows_by_id(tags, "doc_id", "source"), choose)
     cells = {role: table.columns[column] for role, column in table.column.items()}
-    return TagTable.from_columns(**_tag_columns(table, _ids(table, "document"), cells))
+    return TagTable.from_columns(**_tag_columns(table, _ids(table, "document", keys=tags), cells))
 
 
 def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a user has
@@ -140,10 +140,11 @@ def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
     return {cell: text, "metadata": getattr(value, "metadata", None)}
 
 
-def _ids(table: Table, role: str) -> Vocabulary:
-    """Return the ids of a table, each of which occurs once."""
+def _ids(table: Table, role: str, *, keys: Any = None) -> Vocabulary:  # noqa: ANN401
+    """Return the ids of a table, each of which occurs once, as the keys of a dictionary do."""
     ids = names_of(table, table.column[role], role="id")
-    require_once(table, ids, role, f"keep one row for each {role}")
+    if not isinstance(keys, dict) or ids != list(keys):
+        require_once(table, ids, role, f"keep one row for each {role}")
     return Vocabulary(ids)
 
 
@@ -153,14 +154,16 @@ def _tag_columns(
     """Return ids and cells of tag fields as the columns of a :class:`TagTable`."""
     missing: list[Any] = [None] * len(table)
     columns: dict[str, Any] = {
-        f"{name}s": _labels(table, cells.get(name, missing), name) for name in TAG_FIELDS[:-1]
+        f"{name}s": _labels(table, cells[name], name) if name in cells else missing
+        for name in TAG_FIELDS[:-1]
     }
     origins = columns["origins"]
     for name in set(origins) - {None, *get_args(Origin)}:
         require_one_of(f"{table.where(origins.index(name))}: origin", name, get_args(Origin))
     if not any(origins):
-        columns["origins"] = [name and "declared" for name in columns["sources"]]
-    confidences = _confidences(table, cells.get("confidence", missing))
+        declared = {name: name and "declared" for name in set(columns["sources"])}
+        columns["origins"] = list(map(declared.__getitem__, columns["sources"]))
+    confidences = _confidences(table, cells["confidence"]) if "confidence" in cells else missing
     return {"doc_ids": ids, "confidences": confidences, **columns}
 
 
@@ -186,14 +189,16 @@ def _label(cell: object) -> str | None:
 
 
 def _confidences(table: Table, cells: list[Any]) -> list[float | None]:
-    found: list[float | None] = []
-    for row, name in enumerate(_labels(table, cells, "confidence")):
-        if name is not None and not (tells_number(name) and 0 <= float(name) <= 1):
+    names = _labels(table, cells, "confidence")
+    number_of: dict[str | None, float | None] = {None: None}
+    for name in filter(None, dict.fromkeys(names)):  # the first that is wrong is named
+        if not (tells_number(name) and 0 <= float(name) <= 1):
+            row = names.index(name)
             raise DataError(
                 f"{table.where(row)}: confidence {cells[row]!r:.200} is no number in [0, 1]"
             )
-        found.append(None if name is None else float(name))
-    return found
+        number_of[name] = float(name)
+    return list(map(number_of.__getitem__, names))
 
 
 # Documents: a text and perhaps a title for each id, and what rows and metadata tell of tags.
