@@ -9,13 +9,16 @@ from scipy import stats
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.infer.judged import difference_interval
 from rag_sourcebias.infer.samples import (
     JudgedSample,
     _shape_check,
     check_items,
     check_random_labels,
     check_scale,
+    how_drawn,
     is_constant,
+    residual_share,
 )
 
 
@@ -190,3 +193,24 @@ def test_clusters_are_as_many_as_the_items(n, n_pool):
         JudgedSample.build(
             y, y, np.arange(6.0), clusters=range(n), clusters_unlabeled=range(n_pool)
         )
+
+
+def test_what_a_judge_misses_does_not_depend_on_the_scale_of_people():
+    y = np.repeat([0.0, 1.0], 15)
+    for judge in (y, y + np.random.default_rng(0).normal(size=30)):
+        assert residual_share(4 * y + 1, judge) == pytest.approx(residual_share(y, judge))
+
+
+def test_items_that_are_all_labelled_were_drawn_one_by_one():
+    assert how_drawn(np.arange(6), np.ones(6, dtype=bool)) == "items"
+
+
+def test_a_judge_who_is_right_on_most_differences_may_part_from_people_on_others():
+    """What 10 of 14 labels show is no more than that; a judge who is nearly right shows more."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(1, 6, (14, 2)).astype(float)
+    judge, pool = y.copy(), rng.integers(1, 6, (200, 2)).astype(float)
+    judge[:4, 0] += 2.0
+    right = difference_interval(y, judge, pool).half_width
+    nearly = difference_interval(y, judge + rng.normal(0, 1e-3, y.shape), pool).half_width
+    assert right > 1.15 * nearly

@@ -118,3 +118,9 @@ def test_the_main_language_is_that_of_most_texts() -> None:
     german = "Das ist ein Satz, der mit den anderen nicht viel zu tun hat."
     english = "This is a sentence that has not much to do with the others."
     assert main_language([german, english, german]) == ("german", pytest.approx(2 / 3))
+
+
+def test_eight_words_are_enough_to_tell_a_language():
+    words = ["the", "cat", "and", "the", "dog", "of", "this", "house"]
+    assert language_of(" ".join(words), words) == "en"
+    assert language_of(" ".join(words[:7]), words[:7]) == ""
