@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_sourcebias.answers.page import AnswerBiasReport
-from rag_sourcebias.core.files import PathLike
+from rag_sourcebias.core.codec import PathLike
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.explain.report import ExplainReport
 from rag_sourcebias.judged.page import JudgedReport

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
-from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, meant
@@ -39,7 +38,7 @@ from rag_sourcebias.retrieval.application import (
     require_askable,
 )
 from rag_sourcebias.retrieval.rerank import candidates, installed
-from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER, DenseSpec
+from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER, DenseSpec, named_retriever
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
@@ -152,7 +151,7 @@ def _of_text(text: str, name: str | None, builder: SpecBuilder) -> RetrieverSpec
             "'dense:<model>', or pass the retriever itself"
         )
     lowered = kind + text.strip()[len(kind) :]  # BM25 is how people write it
-    spec = builder.retriever(lowered)
+    spec = named_retriever(lowered, builder)
     if name is not None:
         spec.name = name
     return spec
@@ -269,7 +268,7 @@ def audit(
     'favours_other'
     """
     checked = _config(AuditConfig, config, dict(settings))
-    builder = SpecBuilder(Path(cache or cache_dir()), lambda *_: None, id_key)
+    builder = SpecBuilder(None if cache is None else Path(cache), lambda *_: None, id_key)
     if store is not None:
         return _audit_shown(
             said(lambda: _specs(retriever, builder), "retriever"),

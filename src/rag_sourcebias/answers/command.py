@@ -14,7 +14,6 @@ import typer
 
 from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig
-from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.texts import AnswerTexts
@@ -173,7 +172,7 @@ def answers(
         )
     else:
         with stages() as progress:
-            builder = SpecBuilder(cache or cache_dir(), progress.advance)
+            builder = SpecBuilder(cache, progress.advance)
             found = audit_answers(
                 answered,
                 [builder.encoder(text) for text in encoder or []],

@@ -23,11 +23,10 @@ from rag_sourcebias.answers.data import (
     RankInversions,
     ThresholdVerdicts,
 )
+from rag_sourcebias.core.codec import PathLike, read_fitted, write_fitted
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
-from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.infer.means import group_codes, others_below

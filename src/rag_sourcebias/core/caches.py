@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from rag_sourcebias.core.codec import check_file, reason_of
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import check_file, reason_of
 
 MOST_KEYS = 500  # per SELECT; SQLite's own limit on variables was 999 for long
 _WAIT_SECONDS = 60.0  # for another process that is writing

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError, require_at_least
+from rag_sourcebias.core.errors import DataError, MissingTagsError, require_at_least
 from rag_sourcebias.core.finding import Code, Finding
 
 # Documents, their tags and the queries, stored as columns.
@@ -308,6 +308,31 @@ class TagTable:
         }
         untagged = int(np.count_nonzero(self.source_codes < 0))
         return result | ({"": untagged} if untagged else {})
+
+    def require_sources(self, baseline: str) -> None:
+        """Refuse tags that allow no comparison with the baseline.
+
+        Raises
+        ------
+        MissingTagsError
+            If no document has a source tag.
+        DataError
+            If the baseline, or any other source, is missing.
+        """
+        present = [source for source, n in self.counts().items() if source and n]
+        if not present:
+            raise MissingTagsError(
+                f"none of {self.n_documents} documents has a source tag; tags name it for each "
+                'id, as "human" or "llm:<model>"'
+            )
+        if baseline not in present:
+            raise DataError(
+                f"no document has the baseline source {baseline!r}; sources are {present}"
+            )
+        if len(present) < 2:
+            raise DataError(
+                f"only source {baseline!r} is tagged; a comparison needs a second source"
+            )
 
     def merge_sources(self, groups: Mapping[str, Sequence[str]]) -> TagTable:
         """Return a table in which each group replaces its member sources.

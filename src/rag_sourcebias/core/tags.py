@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias, cast, get_args, runtime_chec
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Origin, Qrels, TagTable
-from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.errors import DataError
 
 # The metadata keys under which a store holds the tags of a document, spelled only here.
 # None of them is ``source`` (LangChain keeps a path or URL there) or starts with ``chroma:``
@@ -231,37 +231,15 @@ def check_rows(
 # Which rows of a corpus are two versions of one document.
 
 
-def require_sources(tags: TagTable, baseline: str) -> None:
-    """Refuse tags that allow no comparison with the baseline.
-
-    Raises
-    ------
-    MissingTagsError
-        If no document has a source tag.
-    DataError
-        If the baseline, or any other source, is missing.
-    """
-    present = [source for source, n in tags.counts().items() if source and n]
-    if not present:
-        raise MissingTagsError(
-            f"none of {tags.n_documents} documents has a source tag; tags name it for each id, as "
-            '"human" or "llm:<model>"'
-        )
-    if baseline not in present:
-        raise DataError(f"no document has the baseline source {baseline!r}; sources are {present}")
-    if len(present) < 2:
-        raise DataError(f"only source {baseline!r} is tagged; a comparison needs a second source")
-
-
 def paired_sources(tags: TagTable, *, baseline: str = "human") -> tuple[str, ...]:
     """Sources that have a document with the pair id of a document of the baseline.
 
     Raises
     ------
     MissingTagsError, DataError
-        As :func:`require_sources`.
+        As :meth:`TagTable.require_sources`.
     """
-    require_sources(tags, baseline)
+    tags.require_sources(baseline)
     paired = tags.pair_codes >= 0
     ours = np.zeros(len(tags.pair_ids) + 1, dtype=bool)
     ours[tags.pair_codes[paired & (tags.source_codes == tags.sources.index(baseline))]] = True

@@ -11,7 +11,7 @@ from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrel
 from rag_sourcebias.core.errors import DataError, attempt, require_distinct
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import RetrieverSpec
-from rag_sourcebias.core.tags import relevant_pairs, require_sources
+from rag_sourcebias.core.tags import relevant_pairs
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     QUALITIES,
@@ -191,7 +191,7 @@ def other_sources(dataset: Dataset, baseline: str) -> tuple[str, ...]:
         If the baseline is missing, or is the only source.
     """
     tags = dataset.corpus.tags
-    require_sources(tags, baseline)
+    tags.require_sources(baseline)
     return tuple(
         source for source, n in tags.counts().items() if n and source not in ("", baseline)
     )

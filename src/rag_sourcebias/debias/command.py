@@ -69,7 +69,7 @@ from rag_sourcebias.retrieval.projection import (
     SourceProjection,
     read_projection,
 )
-from rag_sourcebias.retrieval.search import DenseSpec, parse_spec
+from rag_sourcebias.retrieval.search import DenseSpec, named_retriever, parse_spec
 from rag_sourcebias.terminal.console import INTERRUPTED, deliver, err, stages, tell
 from rag_sourcebias.terminal.options import (
     TableFile,
@@ -476,7 +476,7 @@ def _refuse_words(encoder: str, method: str, compared: Sequence[str] | None) -> 
 def _retriever(builder: SpecBuilder, text: str) -> tuple[RetrieverSpec, Encoder | None]:
     """Return a retriever as it is and its encoder; BM25 has none."""
     if _of_words(text):
-        return builder.retriever(text), None
+        return named_retriever(text, builder), None
     encoder = builder.encoder(text)
     return DenseSpec(encoder), encoder
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import PathLike, read_fitted, write_fitted
 from rag_sourcebias.core.data import DocTags, FloatArray, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
-from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.infer.means import clustered_mean, group_codes, normal_quantile, t_quantile
 from rag_sourcebias.measure.relevance import source_codes_for
 

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.caches import SqliteFile
+from rag_sourcebias.core.codec import check_file
 from rag_sourcebias.core.data import Corpus, DocTags
 from rag_sourcebias.core.errors import DataError, as_generator
-from rag_sourcebias.core.files import check_file
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.debias.copies import (
     EXACT,

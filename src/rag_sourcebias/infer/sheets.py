@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_sourcebias.core.codec import PathLike, jsonl_text, read_fitted, write_atomic, write_fitted
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
-from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.intake.tables import Table, read_table, require_columns, require_once
 
 _ROW = "row_id"

@@ -16,10 +16,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.codec import PathLike, from_plain, sound, to_plain
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, Run
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, is_source, require_name
-from rag_sourcebias.core.files import PathLike, sound
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.files import REMEDY, PathLike, check_file, sound
+from rag_sourcebias.core.codec import REMEDY, PathLike, check_file, sound
 from rag_sourcebias.intake.files import check_unpacked, open_file
 
 Array = npt.NDArray[Any]

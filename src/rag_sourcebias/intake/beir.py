@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from rag_sourcebias.core.codec import PathLike
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query, places_of
 from rag_sourcebias.core.errors import DataError, require_name
-from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.intake.belong import Ids, Kind, require_common
 from rag_sourcebias.intake.documents import (
     as_corpus,

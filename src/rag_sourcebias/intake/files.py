@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from rag_sourcebias.core.codec import REMEDY, PathLike, check_file, reason_of, sound
 from rag_sourcebias.core.errors import DataError, import_extra
-from rag_sourcebias.core.files import REMEDY, PathLike, check_file, reason_of, sound
 
 # Two limits keep a small file from taking all memory, and can be raised by who trusts the file:
 # they are read from the environment, so that they reach worker processes as well.
@@ -284,7 +284,7 @@ def read_text(path: PathLike, expected: str, *, remedy: str = REMEDY) -> str:
     path : path
         Plain text or packed; a byte-order mark is left out.
     expected, remedy : str
-        For the message: see :func:`~rag_sourcebias.core.files.sound`.
+        For the message: see :func:`~rag_sourcebias.core.codec.sound`.
 
     Raises
     ------

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rag_sourcebias.core.codec import PathLike
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, LabelDistributions, places_of
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.intake.tables import (
     Chosen,
     Table,

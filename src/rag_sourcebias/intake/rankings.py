@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import PathLike, sound
 from rag_sourcebias.core.data import BoolArray, FloatArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
-from rag_sourcebias.core.files import PathLike, sound
 from rag_sourcebias.intake.files import (
     UNREADABLE,
     fields_of,

@@ -1,4 +1,4 @@
-"""The data sets that come with the package, by name, and the folder of caches."""
+"""The data sets that come with the package, by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any, Literal
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.intake.files import read_jsonl
-from rag_sourcebias.intake.results import at
 
 # The samples that come with the package.
 
@@ -77,7 +76,10 @@ def _versions(record: Mapping[str, Any], *, name: str, texts: Mapping[str, str])
     pair = record[name]
     for source, place in texts.items():
         tags = DocTags(source=source, pair_id=pair, origin="declared")
-        yield f"{pair}@{source}", at(record, place), tags, pair, record["query"]
+        text: Any = record
+        for key in place.split("."):
+            text = text[key]
+        yield f"{pair}@{source}", text, tags, pair, record["query"]
 
 
 def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:

@@ -18,9 +18,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from rag_sourcebias.core.codec import PathLike, check_file, sound
 from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, import_extra, require_name
-from rag_sourcebias.core.files import PathLike, check_file, sound
 from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.intake.files import check_unpacked, read_json, read_jsonl, read_lines
 from rag_sourcebias.intake.objects import columns_of, holds_table, name_of

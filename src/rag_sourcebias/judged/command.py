@@ -13,11 +13,10 @@ import numpy as np
 import typer
 
 from rag_sourcebias.core.caches import cache_dir
-from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.codec import from_plain, sound, to_plain
 from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import sound
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.infer.sheets import manifest_path
 from rag_sourcebias.intake.answers import read_ungraded_answers

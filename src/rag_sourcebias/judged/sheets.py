@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rag_sourcebias.core.codec import PathLike
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
-from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.infer.means import group_codes
 from rag_sourcebias.infer.sheets import read_blind_sheet, write_blind_sheet

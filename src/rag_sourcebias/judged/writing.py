@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rag_sourcebias.core.codec import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.core.completions import Judgments
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.infer.sheets import record_text
 
 _ENDINGS = (".tsv", ".csv", ".jsonl")

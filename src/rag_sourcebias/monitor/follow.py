@@ -20,10 +20,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.codec import from_plain, sound, to_plain, write_atomic
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.files import sound, write_atomic
 from rag_sourcebias.core.private import PRIVATE, check_mode
 from rag_sourcebias.intake.belong import require_tags
 from rag_sourcebias.intake.files import read_json

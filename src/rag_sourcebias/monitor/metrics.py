@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from rag_sourcebias.core.codec import PathLike, write_atomic
 from rag_sourcebias.core.errors import DataError, is_source
-from rag_sourcebias.core.files import PathLike, write_atomic
 from rag_sourcebias.monitor.data import (
     OTHER,
     RANK_LIMITS,

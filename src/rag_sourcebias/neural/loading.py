@@ -20,6 +20,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import sound
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import (
     DataError,
@@ -29,7 +30,6 @@ from rag_sourcebias.core.errors import (
     require_one_of,
     visible,
 )
-from rag_sourcebias.core.files import sound
 from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.retrieval.cache import normalized
 from rag_sourcebias.retrieval.projection import PROJECTION_FILE, SourceProjection, write_projection

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
 
+from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.errors import DataError, require_one_of
-from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
+from rag_sourcebias.core.protocols import Completer, Encoder, Reranker
 from rag_sourcebias.llm.openai import Api, OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter, QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import (
@@ -24,7 +25,6 @@ from rag_sourcebias.retrieval.cache import (
 from rag_sourcebias.retrieval.search import (
     ENCODER_OPTIONS,
     ParsedSpec,
-    named_retriever,
     number,
     parse_spec,
 )
@@ -76,24 +76,25 @@ class SpecBuilder:
 
     Parameters
     ----------
-    cache : Path
-        Folder of the embedding and score caches.
+    cache : Path or None
+        Folder of the embedding and score caches; the usual one where None.
     progress : callable
         Told ``(done, total)`` while texts are encoded or scored.
     id_key : str or None
         Where the id stands in the metadata of what an application returns.
     """
 
-    cache: Path
+    cache: Path | None
     progress: Callable[[int, int], None]
     id_key: str | None = None
     _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
         default_factory=dict
     )
 
-    def retriever(self, text: str) -> RetrieverSpec:
-        """Build the retriever that ``text`` names."""
-        return named_retriever(text, self.encoder_of, progress=self.progress, id_key=self.id_key)
+    @property
+    def folder(self) -> Path:
+        """Where the caches lie."""
+        return self.cache or cache_dir()
 
     def encoder(self, text: str) -> Encoder:
         """Build the encoder that ``text`` names: ``model[,option=value…]``."""
@@ -118,7 +119,7 @@ class SpecBuilder:
         if key not in self._encoders:
             self._encoders[key] = CachedEncoder(
                 sentence_encoder(spec.model, options, name=name),
-                VectorCache(self.cache / "vectors.sqlite"),
+                VectorCache(self.folder / "vectors.sqlite"),
                 progress=self.progress,
             )
         return self._encoders[key]
@@ -127,10 +128,10 @@ class SpecBuilder:
         """Build the reranker that ``model`` names; ``ql:<model>`` is query likelihood."""
         keep_freed_memory()
         return CachedReranker(
-            QueryLikelihoodReranker(model.removeprefix("ql:"), cache=self.cache / "models")
+            QueryLikelihoodReranker(model.removeprefix("ql:"), cache=self.folder / "models")
             if model.startswith("ql:")
             else CrossEncoderReranker(model.removeprefix("ce:")),
-            VectorCache(self.cache / "vectors.sqlite"),
+            VectorCache(self.folder / "vectors.sqlite"),
             progress=self.progress,
         )
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from rag_sourcebias.core.codec import read_fitted, write_fitted
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Query
 from rag_sourcebias.core.errors import (
     DataError,
@@ -17,7 +18,6 @@ from rag_sourcebias.core.errors import (
     require_at_least,
     require_one_of,
 )
-from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.training import TrainingHistory

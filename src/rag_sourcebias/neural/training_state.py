@@ -12,9 +12,8 @@ from rag_sourcebias.neural.loading import require_torch
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported
 require_torch("debiased training")
 
-from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.codec import from_plain, sound, to_plain, write_atomic
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import sound, write_atomic
 from rag_sourcebias.core.training import TrainingPoint
 from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics

@@ -9,9 +9,9 @@ from threading import RLock
 from typing import Any
 
 from rag_sourcebias.core.caches import MOST_KEYS, SqliteFile
+from rag_sourcebias.core.codec import check_file, reason_of
 from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import check_file, reason_of
 from rag_sourcebias.core.tags import (
     TAG_FIELDS,
     UNKNOWN,

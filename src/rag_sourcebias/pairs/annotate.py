@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rag_sourcebias.core.codec import PathLike, write_atomic, write_fitted
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray
 from rag_sourcebias.core.errors import (
     DataError,
@@ -22,9 +23,7 @@ from rag_sourcebias.core.errors import (
     require_distinct,
     require_one_of,
 )
-from rag_sourcebias.core.files import PathLike, write_atomic
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.fitted import write_fitted
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.infer.sheets import sheet_csv
 

@@ -8,10 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from rag_sourcebias.core.codec import PathLike, read_fitted
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, as_generator, check_level
-from rag_sourcebias.core.files import PathLike
-from rag_sourcebias.core.fitted import read_fitted
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import bootstrap_intervals, bootstrap_means, wilson_interval
 from rag_sourcebias.intake.tables import read_table

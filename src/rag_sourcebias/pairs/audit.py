@@ -26,7 +26,6 @@ from rag_sourcebias.core.errors import (
     require_distinct,
 )
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.tags import require_sources
 from rag_sourcebias.infer.equivalence import EquivalenceTest, equivalence_test
 from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
 from rag_sourcebias.intake.belong import cause
@@ -409,7 +408,7 @@ def _adjusted(tests: Sequence[SoleCorpusTest]) -> tuple[SoleCorpusTest, ...]:
 
 
 def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> dict[str, PairRows]:
-    require_sources(tags, baseline)
+    tags.require_sources(baseline)
     others = [name for name in tags.sources if name != baseline]
     wrong = [name for name in sources or () if name not in others]
     if wrong or (sources is not None and not sources):

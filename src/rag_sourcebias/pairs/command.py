@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
@@ -34,6 +33,7 @@ from rag_sourcebias.pairs.findings import PairsCode, failed
 from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.report.document import Heading, Table
 from rag_sourcebias.report.render import print_block
+from rag_sourcebias.retrieval.search import named_retriever
 from rag_sourcebias.terminal import options as opt
 from rag_sourcebias.terminal.console import deliver, out, say, say_written, stages, tell, write_json
 from rag_sourcebias.terminal.options import (
@@ -228,13 +228,13 @@ def check_pairs(
     searched = (retriever or ["bm25"]) if retriever or has_judgments(data) else []
     every: dict[str, PairChecks] = {}
     with stages() as progress:
-        builder = SpecBuilder(cache or cache_dir(), progress.advance)
+        builder = SpecBuilder(cache, progress.advance)
         found = check_paired_corpus(
             data,
             baseline_source=baseline_source,
             sources=source,
             encoder=None if encoder is None else builder.encoder(encoder),
-            retrievers=[builder.retriever(text) for text in searched if sole_corpus],
+            retrievers=[named_retriever(text, builder) for text in searched if sole_corpus],
             thresholds=thresholds,
             config=config,
             on_stage=progress.begin,

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from rag_sourcebias.core.codec import PathLike, write_atomic
 from rag_sourcebias.core.errors import visible
-from rag_sourcebias.core.files import PathLike, write_atomic
 from rag_sourcebias.infer.sheets import sheet_csv
 from rag_sourcebias.pairs.data import PAIR_FACTS, PAIR_VALUES, CheckedPair, PairChecks
 from rag_sourcebias.pairs.findings import reasons_of

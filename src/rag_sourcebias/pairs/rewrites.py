@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from rag_sourcebias._version import __version__
+from rag_sourcebias.core.codec import PathLike, read_fitted, write_fitted
 from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import (
@@ -21,8 +22,6 @@ from rag_sourcebias.core.errors import (
     require_distinct,
     require_name,
 )
-from rag_sourcebias.core.files import PathLike
-from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.beir import checked_folder, corpus_files, source_of_stem, tag_file
 from rag_sourcebias.intake.documents import as_corpus, overlaid, read_documents, read_tags

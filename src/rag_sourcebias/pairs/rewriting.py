@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rag_sourcebias.core.codec import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.core.completions import Completion, CompletionError, Request
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError, require_at_least
-from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.intake.files import read_jsonl, read_lines
 from rag_sourcebias.llm.ask import Answer, Asker, CompletionCache, Prices, RetryPolicy, request_key

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rag_sourcebias.core.codec import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.core.data import Dataset, DocTags, Query
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.pairs.rewrites import stem_of
 
 

@@ -25,7 +25,7 @@ from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from rag_sourcebias.core.codec import Stored
+from rag_sourcebias.core.codec import PathLike, Stored, sound, write_atomic
 from rag_sourcebias.core.errors import (
     DataError,
     MissingExtraError,
@@ -33,7 +33,6 @@ from rag_sourcebias.core.errors import (
     import_extra,
     visible,
 )
-from rag_sourcebias.core.files import PathLike, sound, write_atomic
 from rag_sourcebias.core.finding import (
     MISSING,
     Finding,

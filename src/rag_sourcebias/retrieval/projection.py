@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import PathLike, sound, write_atomic
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError, require_one_of
-from rag_sourcebias.core.files import PathLike, sound, write_atomic
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.intake.arrays import read_arrays
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -748,28 +748,33 @@ def number(options: Mapping[str, str], key: str) -> float:
         raise DataError(f"option {key}={options[key]!r} is not a number") from None
 
 
-def named_retriever(
-    text: str,
-    encoder_of: Callable[[ParsedSpec], Encoder],
-    *,
-    progress: Callable[[int, int], None],
-    id_key: str | None,
-) -> RetrieverSpec:
+class Models(Protocol):
+    """What builds encoders from their names."""
+
+    @property
+    def progress(self) -> Callable[[int, int], None]:
+        """Told ``(done, total)`` while texts are encoded or scored."""
+
+    @property
+    def id_key(self) -> str | None:
+        """Where the id stands in the metadata of what an application returns."""
+
+    def encoder_of(self, spec: ParsedSpec) -> Encoder:
+        """Build the encoder of a specification."""
+
+
+def named_retriever(text: str, models: Models) -> RetrieverSpec:
     """Build the retriever that ``text`` names.
 
     Parameters
     ----------
     text : str
-    encoder_of : callable
-        Builds the encoder of a specification.
-    progress : callable
-        Told ``(done, total)`` while texts are encoded or scored.
-    id_key : str or None
-        Where the id stands in the metadata of what an application returns.
+    models : Models
+        What builds its encoder.
     """
     if text.startswith("app:"):
-        application = application_spec(text, id_key=id_key)
-        application.progress = progress
+        application = application_spec(text, id_key=models.id_key)
+        application.progress = models.progress
         return application
     spec = parse_spec(text)
     if spec.kind == "bm25":
@@ -783,12 +788,14 @@ def named_retriever(
         )
     rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
     if factory is not None:
-        return factory(encoder_of(spec), **rest)
+        return factory(models.encoder_of(spec), **rest)
     if unknown := rest.keys() - {"similarity"}:
         raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
     similarity = similarity_of(rest)
     name = f"dense:{spec.model}"
-    return DenseSpec(encoder_of(spec), name=name, similarity=similarity, progress=progress)
+    return DenseSpec(
+        models.encoder_of(spec), name=name, similarity=similarity, progress=models.progress
+    )
 
 
 def _bm25(spec: ParsedSpec) -> RetrieverSpec:

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import PathLike, check_file
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.core.files import PathLike, check_file
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.arrays import map_array
 from rag_sourcebias.intake.beir import (

@@ -30,7 +30,6 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
-from rag_sourcebias.core.tags import require_sources
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     MIN_CLUSTERS,
@@ -717,7 +716,7 @@ def measure_system(
     shown, run = run, copies.ranked(run)
     counted = (run, *copies.draws(shown, config.seed))
     counts = {note.code: note.numbers["n"] for note in lacks}
-    require_sources(tags, config.baseline_source)
+    tags.require_sources(config.baseline_source)
     dependence = dependence or Dependence.of(qrels, tags, None)
     scores = source_scores(
         run,
@@ -1948,7 +1947,7 @@ def audit_source(
     separate = dataset.corpus.tags
     if config.merge_llms:
         dataset = replace(dataset, corpus=replace(dataset.corpus, tags=merge_llms(separate)))
-    require_sources(dataset.corpus.tags, config.baseline_source)
+    dataset.corpus.tags.require_sources(config.baseline_source)
     on_stage("looking for near-duplicates")
     known = copies_of(copies, separate, dataset.qrels, dataset.corpus)
     counted = replace(dataset, qrels=known.judged(dataset.qrels))

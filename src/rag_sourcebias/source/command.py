@@ -27,6 +27,7 @@ from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import (
     DEFAULT_RETRIEVER,
     ENCODER_OPTIONS,
+    named_retriever,
     parse_spec,
     similarity_of,
 )
@@ -512,8 +513,8 @@ def _audit_one(
 
 
 def _specs(asked: Retrieval, progress: Stages) -> list[RetrieverSpec]:
-    builder = SpecBuilder(asked.cache or cache_dir(), progress.advance, asked.id_key)
-    specs = [builder.retriever(text) for text in asked.retriever or [DEFAULT_RETRIEVER]]
+    builder = SpecBuilder(asked.cache, progress.advance, asked.id_key)
+    specs = [named_retriever(text, builder) for text in asked.retriever or [DEFAULT_RETRIEVER]]
     return specs + [
         RerankedSpec(specs[0], builder.reranker(model), depth=asked.rerank_depth)
         for model in asked.rerank or []
@@ -715,7 +716,7 @@ def app(
         raise DataError("give --store and --questions, or --sample alone")
     known = None if tags is None else read_tags(tags)
     with stages() as progress:
-        spec = SpecBuilder(cache or cache_dir(), progress.advance, id_key).retriever(retriever)
+        spec = named_retriever(retriever, SpecBuilder(cache, progress.advance, id_key))
         if sample:
             data = load_sample()
             corpus, name, asked = data.corpus, data.name, data.queries

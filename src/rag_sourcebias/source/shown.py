@@ -11,10 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from rag_sourcebias.core.codec import Stored, environment, timestamp
+from rag_sourcebias.core.codec import PathLike, Stored, environment, timestamp
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, if_enough, require_at_least
-from rag_sourcebias.core.files import PathLike
 from rag_sourcebias.core.finding import Code, Finding, Frame, Interval, short_names
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.infer.means import Dependence, clustered_mean

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.intake.beir import read_texts
 from rag_sourcebias.intake.styled import load_styled_sample, read_styled_texts
 from rag_sourcebias.neural.named import SpecBuilder
-from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec, named_retriever
 from rag_sourcebias.style.audit import audit_style
 from rag_sourcebias.style.data import StyleConfig
 from rag_sourcebias.terminal import options as common
@@ -143,12 +142,12 @@ def style(
     if distractors is not None:
         styled = _with_distractors(styled, distractors)
     with stages() as progress:
-        builder = SpecBuilder(cache or cache_dir(), progress.advance)
+        builder = SpecBuilder(cache, progress.advance)
         found = audit_style(
             styled,
             encoders=[builder.encoder(text) for text in encoder or []],
             bm25=BM25Spec() if bm25 else None,
-            retrievers=[builder.retriever(text) for text in retriever or []],
+            retrievers=[named_retriever(text, builder) for text in retriever or []],
             config=config,
             index=index,
             text_statistics=text_statistics,

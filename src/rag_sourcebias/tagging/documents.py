@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from rag_sourcebias.core.codec import write_atomic
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.files import write_atomic
 from rag_sourcebias.core.tags import UNKNOWN, TagStore
 from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.observe.document_stores import DocumentStore

@@ -31,6 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
+from rag_sourcebias.core.codec import sound
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import (
     DataError,
@@ -40,7 +41,6 @@ from rag_sourcebias.core.errors import (
     require_name,
     require_one_of,
 )
-from rag_sourcebias.core.files import sound
 from rag_sourcebias.intake.files import read_text
 from rag_sourcebias.tagging.documents import digest
 

@@ -21,8 +21,8 @@ from rich.progress import (
 )
 from rich.segment import Segment
 
+from rag_sourcebias.core.codec import write_atomic
 from rag_sourcebias.core.errors import DataError, SourceBiasError, visible
-from rag_sourcebias.core.files import write_atomic
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.report.render import (
     Report,

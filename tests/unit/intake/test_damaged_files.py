@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.codec import sound
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import sound
 from rag_sourcebias.intake.arrays import map_array, read_arrays
 from rag_sourcebias.intake.files import read_json, read_lines
 from rag_sourcebias.intake.rankings import read_run

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rag_sourcebias.core.codec import jsonl_text, write_atomic
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import jsonl_text, write_atomic
 from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.documents import read_tags

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from rag_sourcebias.core.codec import write_atomic
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.files import write_atomic
 from rag_sourcebias.intake.files import read_jsonl, read_lines
 
 

@@ -11,8 +11,8 @@ from collections import Counter
 
 import pytest
 
+from rag_sourcebias.core.codec import write_fitted
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.fitted import write_fitted
 from rag_sourcebias.pairs.annotate import (
     KEY,
     AnnotationUnit,

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import sound
 from rag_sourcebias.core.errors import DataError, is_source, require_one_of
-from rag_sourcebias.core.files import sound
 from rag_sourcebias.monitor.log.schema import (
     SEGMENT_COLUMNS,
     WIDTHS,

@@ -18,13 +18,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import check_file, reason_of
 from rag_sourcebias.core.errors import (
     DataError,
     UnsupportedVersionError,
     require_at_least,
     require_one_of,
 )
-from rag_sourcebias.core.files import check_file, reason_of
 from rag_sourcebias.core.private import PRIVATE, check_mode, create_file
 from rag_sourcebias.intake.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, short_text

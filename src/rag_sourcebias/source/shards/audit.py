@@ -11,7 +11,6 @@ import numpy as np
 from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
-from rag_sourcebias.core.tags import require_sources
 from rag_sourcebias.intake.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.measure.texts import CopyCode, DataSummary, data_warnings
 from rag_sourcebias.retrieval.search import best_run
@@ -155,9 +154,8 @@ def audit_source_sharded(
     known = job.scanned(corpus, "reading the corpus")
     facts = known.facts
     nothing = TagTable.from_tags([])
-    require_sources(
-        replace(nothing, sources=facts.sources, whole=facts.counts()), config.baseline_source
-    )
+    excerpt = replace(nothing, sources=facts.sources, whole=facts.counts())
+    excerpt.require_sources(config.baseline_source)
     given = [one.vectors is not None for one in retrievers]
     matching, left_out = _equal_lengths(length_matched, facts, given)
     audit = _Audit(job, config, depth)

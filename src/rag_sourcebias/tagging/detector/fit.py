@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias._version import __version__
+from rag_sourcebias.core.codec import PathLike, read_fitted, sound, write_atomic, write_fitted
 from rag_sourcebias.core.data import BoolArray, DocTags, FloatArray, IntArray, Origin
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.files import PathLike, sound, write_atomic
-from rag_sourcebias.core.fitted import read_fitted, write_fitted
 from rag_sourcebias.intake.arrays import read_arrays
 from rag_sourcebias.intake.files import open_file
 from rag_sourcebias.tagging.detector.features import (
