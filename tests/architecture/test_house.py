@@ -31,7 +31,7 @@ NODES = {
     "intake": 19624,
     "judged": 26858,
     "llm": 4035,
-    "measure": 8702,
+    "measure": 9043,
     "monitor": 31569,
     "neural": 11096,
     "observe": 7849,

@@ -11,7 +11,13 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.measure.texts import COPY_SHARE, Copies, compared_words, near_duplicates
+from rag_sourcebias.measure.texts import (
+    COPY_SHARE,
+    Copies,
+    CopyCode,
+    compared_words,
+    near_duplicates,
+)
 
 TAGS = TagTable.from_tags(
     [(f"h{i}", DocTags(source="human")) for i in range(4)]
@@ -100,6 +106,56 @@ def test_templates_are_no_copies_of_one_another() -> None:
     (head,) = written(rng, 1, 40)
     texts = [f"{head} {text}" for text in written(rng, 250, 20)]
     assert (near_duplicates(texts) == np.arange(250)).all()
+
+
+PAGES = 12  # of one form, too few to be told from copies by how many they are
+
+
+def form(rng: np.random.Generator, numbers: int) -> list[str]:
+    """Pages of one form that differ in a name and some numbers."""
+    head, tail = written(rng, 2, 40)
+    codes = rng.integers(100, 10_000, (PAGES, numbers))
+    return [f"{head} name{i} {' '.join(map(str, row))} {tail}" for i, row in enumerate(codes)]
+
+
+def test_pages_with_numbers_of_their_own_are_no_copies() -> None:
+    rng = np.random.default_rng(3)
+    pages = form(rng, 5)
+    shared = form(rng, 0)  # the control: only the name is another
+    twice = [changed(page, 0.1, rng) for page in pages]
+    found = near_duplicates([*pages, *shared, *twice])
+    assert (found[:PAGES] == np.arange(PAGES)).all()
+    assert (found[PAGES : 2 * PAGES] == PAGES).all()
+    assert (found[2 * PAGES :] == np.arange(PAGES)).mean() > 0.9
+
+
+#: (grades of page d for query q, whether the pages are copies)
+JUDGED = {
+    "each has its own query": (lambda q, d: 1 if q == d else None, False),
+    "the others were judged not to be relevant": (lambda q, d: int(q == d), False),
+    "two are relevant to each query": (lambda q, d: 1 if d in (q, q + 1) else None, False),
+    "all are relevant to every query": (lambda q, d: 1, True),
+    "one was judged": (lambda q, d: 1 if d == 0 else None, True),
+    "nearly half of all was not judged": (lambda q, d: None if (3 * q + d) % 5 < 2 else 1, True),
+    "one error": (lambda q, d: int(d == 0) if q == 0 and d < 2 else None, True),
+}
+
+
+@pytest.mark.parametrize("kind", JUDGED)
+def test_judgments_tell_pages_of_a_form_from_copies(kind: str) -> None:
+    grade, copies = JUDGED[kind]
+    pages = form(np.random.default_rng(4), 0)
+    texts = [*pages, pages[5].upper(), "another text"]
+    ids = [f"d{i}" for i in range(len(texts))]
+    tags = TagTable.from_tags((name, DocTags(source="human")) for name in ids)
+    rows = [(f"q{q}", ids[d], grade(q, d)) for q in range(PAGES) for d in range(PAGES)]
+    found = Copies.by_words(texts, tags, Qrels.from_rows(row for row in rows if row[2] is not None))
+    assert len(found.stands_for) == (PAGES if copies else 1)
+    same = [found.stands_for.get(name, name) for name in (ids[5], ids[PAGES])]
+    assert same[0] == same[1]  # the same text is a copy, whatever was judged
+    said = [(one.code, one.numbers["n"]) for one in found.findings]
+    one_by_one = [(CopyCode.ALIKE, 2), (CopyCode.FORMS, PAGES + 1)]
+    assert said == ([(CopyCode.ALIKE, PAGES + 1)] if copies else one_by_one)
 
 
 def test_a_group_of_one_source_counts_once_at_its_best_rank() -> None:

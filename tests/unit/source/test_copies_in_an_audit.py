@@ -134,9 +134,9 @@ def dataset(n_copies: int) -> Dataset:
 
 def test_near_duplicates_are_found_counted_and_said() -> None:
     report = audit_source(dataset(2), [BM25Spec()], config=CONFIG, sole_corpus=False)
-    (found,) = [one for one in report.findings if one.code is CopyCode.FOUND]
+    (found,) = [one for one in report.findings if one.code is CopyCode.ALIKE]
     assert str(found).startswith(
-        "90 of 90 documents of llm:x text are near-duplicates of one another, in 30 groups;"
+        "90 of 90 documents of llm:x text share most of their words, in 30 groups;"
     )
     assert str(found) in report.warnings
     alone = audit_source(dataset(0), [BM25Spec()], config=CONFIG, sole_corpus=False)
@@ -152,7 +152,7 @@ def test_versions_across_sources_are_no_copies() -> None:
     texts = np.array(same.corpus.texts)
     sources = same.corpus.tags.source_codes
     within = sum(len(texts[sources == c]) - len(set(texts[sources == c])) for c in (0, 1))
-    said = sum(int(f.numbers["n"]) for f in report.findings if f.code is CopyCode.FOUND)
+    said = sum(int(f.numbers["n"]) for f in report.findings if f.code is CopyCode.ALIKE)
     assert (within == 0) == (said == 0)
 
 
