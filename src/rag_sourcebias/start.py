@@ -406,7 +406,7 @@ def _of_scores(table: Table, what: str) -> Iterator[Guess]:
     """Guess what answers or items are for, going by who graded them."""
     marked: dict[str, Any] = {}
     with suppress(DataError):
-        marked = find_answer_columns(table.names, table.path)
+        marked = find_answer_columns(table)
     long = "system" in marked
     human = _numbered(table, _PEOPLE)
     usual = _column(table, "human") or marked.get("correct")
@@ -495,7 +495,7 @@ def _columns(
     system = usual["group"] or usual["system"]
     ids = [[usual["question"]], [usual["question"], system], [usual["id"], system]]
     # a sheet is brought back by ids, not by the numbers of rows
-    if human or find_ids(table.names, given=None, path=table.path):
+    if human or find_ids(table):
         ids = [[], *ids]
     for judge, id_columns in product(judges, ids):
         given = named | ({} if judge == [usual["judge"]] else {"judge": judge})

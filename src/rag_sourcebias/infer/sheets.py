@@ -157,7 +157,7 @@ def read_blind_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Ret
     plan = read_fitted(SheetPlan, place, kind=_KIND, version=_SCHEMA_VERSION)
     place_of = {row.row_id: at for at, row in enumerate(plan.rows)}
     sheet = read_table(path, quoted=True)
-    require_columns(sheet.names, (_ROW, *plan.columns, plan.asked), sheet.path)
+    require_columns(sheet, (_ROW, *plan.columns, plan.asked))
     ids = list(map(_plain, sheet.columns[_ROW]))
     for row_id, (where, record) in zip(ids, sheet.records(), strict=True):
         if row_id not in place_of:

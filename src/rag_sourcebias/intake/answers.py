@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.intake.objects import name_of
 from rag_sourcebias.intake.tables import (
-    Chosen,
     Table,
     cells_as,
     find_column,
@@ -98,7 +96,7 @@ _TRUE = ("true", "1", "1.0", "yes")
 
 
 def find_answer_columns(
-    names: Sequence[str], path: str, given: Mapping[str, str | None] | None = None
+    table: Table, given: Mapping[str, str | None] | None = None
 ) -> dict[str, Any]:
     """Find the columns of a table of answers; those that are ``given`` must be there.
 
@@ -106,7 +104,7 @@ def find_answer_columns(
     -------
     dict
         ``question`` and ``reference``; ``answer``, ``correct`` and ``system`` where each row is an
-        answer, else lists ``answers`` and ``verdicts`` of one column per system, and ``improper``.
+        answer, else lists ``answers`` and ``verdicts`` of one column per system.
 
     Raises
     ------
@@ -114,24 +112,23 @@ def find_answer_columns(
         If one is not found, or several could be meant.
     """
     roles = dict.fromkeys((*_ROLES, "system")) | dict(given or {})
-    wide = [name for name in names if name.startswith(_WIDE) and name != _WIDE]
-    if not wide or roles["answer"] or find_column(names, "answer", path=path):
-        return find_columns(names, path, roles=roles, needed=_ROLES)
+    wide = [name for name in table.names if name.startswith(_WIDE) and name != _WIDE]
+    if not wide or roles["answer"] or find_column(table.names, "answer", path=table.path):
+        return find_columns(table, roles, needed=_ROLES)
     verdicts = []
     for column in wide:
-        system = require_name(column.removeprefix(_WIDE), "system", path)
+        system = require_name(column.removeprefix(_WIDE), "system", table.path)
         both = [f"judge_{system}", f"correct_{system}"]
-        verdict = next((name for name in both if name in names), None)
+        verdict = next((name for name in both if name in table.columns), None)
         if verdict is None:
             raise DataError(
-                f"{path} has answer_{system} but neither judge_{system} nor correct_{system}: "
-                "people's verdicts are needed, empty where nobody judged"
+                f"{table.path} has answer_{system} but neither judge_{system} nor "
+                f"correct_{system}: people's verdicts are needed, empty where nobody judged"
             )
         verdicts.append(verdict)
     asked = {role: roles[role] for role in _ROLES[:2]}
-    found = find_columns(names, path, roles=asked, needed=asked)
-    improper = "improper" if "improper" in names else None
-    return {**found, "answers": wide, "verdicts": verdicts, "improper": improper}
+    found = find_columns(table, asked, needed=asked)
+    return {**found, "answers": wide, "verdicts": verdicts}
 
 
 # Answers of systems with references and human verdicts.
@@ -180,17 +177,18 @@ def read_answer_texts(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    table = read_table(source, partial(find_answer_columns, given=columns))
+    table = read_table(source)
+    roles = find_answer_columns(table, columns)
     file = Path(table.path)
-    if separator is None and table.roles["reference"] == "golden_answer":
+    if separator is None and roles["reference"] == "golden_answer":
         separator = "/"
     told = ""
-    if "answers" in table.roles:
-        table, told = _row_for_each(table)
-    roles = table.column
+    if "answers" in roles:
+        table, told = _row_for_each(table, roles)
+        roles = dict(zip(table.names, table.names, strict=True))
     questions = names_of(table, roles["question"], role="question")
     systems = [Path(file.name.removesuffix(".gz")).stem] * len(table)
-    if "system" in roles:
+    if roles["system"]:
         systems = names_of(table, roles["system"], role="system", shown=True)
     answers = list(zip(systems, questions, strict=True))
     require_once(table, answers, "the answer of", "keep one row per answer")
@@ -212,13 +210,12 @@ def read_answer_texts(
     )
 
 
-def _row_for_each(table: Table) -> tuple[Table, str]:
+def _row_for_each(table: Table, roles: Mapping[str, Any]) -> tuple[Table, str]:
     """Return the answer of each system to a question as a row of its own; and what was left out.
 
     The texts of questions may repeat, their rows do not.
     """
-    roles: Mapping[str, Any] = table.roles
-    improper = table.columns.get(roles["improper"], [""] * len(table))
+    improper = table.columns.get("improper", [""] * len(table))
     rows = [row for row, cell in enumerate(improper) if str(cell).strip().lower() not in _TRUE]
     n = len(table) - len(rows)
     if not rows:
@@ -231,9 +228,8 @@ def _row_for_each(table: Table) -> tuple[Table, str]:
     ]
     names = ("question", "system", "reference", "answer", "correct")
     columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
-    table = table.spread(columns["question"], columns)
     told = f" ({n} question{'s' * (n > 1)} marked improper left out)" if n else ""
-    return replace(table, roles=dict(zip(names, names, strict=True))), told
+    return table.spread(columns["question"], columns), told
 
 
 def read_answer_scores(
@@ -255,14 +251,10 @@ def read_answer_scores(
     DataError
         If there is no such column, or a cell is not a finite number (with file and line).
     """
-
-    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
-        require_columns(names, columns, path)
-        if "answers" in find_answer_columns(names, path, given):
-            raise DataError(f"{path} has one row per question; scores need one row per answer")
-        return {"scores": columns}
-
-    table = read_table(source, choose)
+    table = read_table(source)
+    require_columns(table, columns)
+    if "answers" in find_answer_columns(table, given):
+        raise DataError(f"{table.path} has one row per question; scores need one row per answer")
     return {name: values_of(table, name, role="score") for name in columns}, table.notes
 
 
@@ -287,17 +279,12 @@ def read_ungraded_answers(
         Column of ``question``, ``reference``, ``answer``, ``human``, ``group`` and
         ``cluster``, where it was named.
     """
-
-    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
-        taken = {*(id or ()), *columns.values()}
-        asked = {f"{role}_text": columns.get(role) for role in _ASKED}
-        kept = {role: columns.get(role) for role in _KEPT}
-        found = find_columns(names, path, roles=asked | kept, taken=taken, needed=asked)
-        return {**found, "id": find_ids(names, given=id, path=path, taken=taken)}
-
-    table = read_table(path, choose)
-    roles: Mapping[str, Any] = table.roles
-    ids = [i.replace("\t", "/") for i in ids_of(table, roles["id"])]
+    table = read_table(path)
+    taken = {*(id or ()), *columns.values()}
+    asked = {f"{role}_text": columns.get(role) for role in _ASKED}
+    others = {role: columns.get(role) for role in _KEPT}
+    roles = find_columns(table, asked | others, taken=taken, needed=asked)
+    ids = [i.replace("\t", "/") for i in ids_of(table, find_ids(table, id, taken=taken))]
     texts = [
         cells_as(table, roles[f"{role}_text"], _parts if role == "answer" else _wording)
         for role in _ASKED

@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import chain, product
 from types import NoneType
 from typing import Any, get_args
@@ -18,8 +17,6 @@ from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.intake.files import read_lines, tells_number
 from rag_sourcebias.intake.objects import is_column, name_of
 from rag_sourcebias.intake.tables import (
-    Chooser,
-    Chosen,
     Table,
     cells_as,
     find_column,
@@ -28,7 +25,6 @@ from rag_sourcebias.intake.tables import (
     read_fields,
     read_table,
     require_once,
-    table_name,
 )
 
 _logger = logging.getLogger("rag_sourcebias.intake")
@@ -69,17 +65,15 @@ def read_tags(
     if isinstance(tags, TagTable):
         return tags
 
-    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
-        roles = {"document": doc_id, "source": source, "style": style}
-        options = {"source": "--group (in a terminal)"}
-        needed = ("document", "source")
-        found = find_columns(names, path, roles=roles, needed=needed, options=options)
-        others = {"pair_id", "origin", "confidence"}.intersection(names) - {found["source"]}
-        return found | dict(zip(others, others, strict=True))
-
-    table = read_table(_rows_by_id(tags, "doc_id", "source"), choose)
-    cells = {role: table.columns[column] for role, column in table.column.items()}
-    return TagTable.from_columns(**_tag_columns(table, _ids(table, "document", keys=tags), cells))
+    table = read_table(_rows_by_id(tags, "doc_id", "source"))
+    roles = {"document": doc_id, "source": source, "style": style}
+    options = {"source": "--group (in a terminal)"}
+    found = find_columns(table, roles, needed=("document", "source"), options=options)
+    ids = _ids(table, found.pop("document"), "document", keys=tags)
+    others = {"pair_id", "origin", "confidence"}.intersection(table.names) - {found["source"]}
+    found |= dict(zip(others, others, strict=True))
+    cells = {role: table.columns[column] for role, column in found.items() if column}
+    return TagTable.from_columns(**_tag_columns(table, ids, cells))
 
 
 def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a user has
@@ -95,21 +89,18 @@ def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a use
     DataError
         If there is no column of ids or groups, or a document is named twice.
     """
-    table = read_table(_rows_by_id(groups, "doc_id", "group"), _columns_of("document", "group"))
-    cells = table.columns[table.column["group"]]
-    pairs = zip(_ids(table, "document"), _labels(table, cells, "group"), strict=True)
+    table = read_table(_rows_by_id(groups, "doc_id", "group"))
+    found = _columns(table, "document", "group")
+    ids = _ids(table, found["document"], "document")
+    pairs = zip(ids, _labels(table, table.columns[found["group"]], "group"), strict=True)
     return {doc_id: group for doc_id, group in pairs if group is not None}
 
 
-def _columns_of(*roles: str, also: Sequence[str] = ()) -> Chooser:
-    """Return what finds the columns of an id and other roles that are needed."""
-
-    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
-        own = "_id" if "_id" in names else None  # of BEIR, whatever else is there
-        asked = dict.fromkeys((*roles, *also)) | {roles[0]: own}
-        return find_columns(names, path, roles=asked, needed=roles, options={})
-
-    return choose
+def _columns(table: Table, key: str, role: str, *, also: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the columns of an id, of what is needed beside it, and of other roles."""
+    own = "_id" if "_id" in table.columns else None  # of BEIR, whatever else is there
+    asked = {key: own, **dict.fromkeys((role, *also))}
+    return find_columns(table, asked, needed=(key, role), options={})
 
 
 def _rows_by_id(value: Any, key: str, cell: str) -> Any:  # noqa: ANN401 - whatever a user has
@@ -140,9 +131,9 @@ def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
     return {cell: text, "metadata": getattr(value, "metadata", None)}
 
 
-def _ids(table: Table, role: str, *, keys: Any = None) -> Vocabulary:  # noqa: ANN401
+def _ids(table: Table, column: str, role: str, *, keys: Any = None) -> Vocabulary:  # noqa: ANN401
     """Return the ids of a table, each of which occurs once, as the keys of a dictionary do."""
-    ids = names_of(table, table.column[role], role="id")
+    ids = names_of(table, column, role="id")
     if not isinstance(keys, dict) or ids != list(keys):
         require_once(table, ids, role, f"keep one row for each {role}")
     return Vocabulary(ids)
@@ -285,25 +276,26 @@ def read_documents(
         If no column is recognised as id or text, an id is empty or occurs twice, or a text is none.
     """
     rows = _rows_by_id(_without_header(documents, "document"), "doc_id", "text")
-    table = read_table(rows, partial(document_columns, whole=whole))
-    return documents_in(table, source=source, any_source=any_source)
+    return documents_in(read_table(rows), source=source, any_source=any_source, whole=whole)
 
 
 _TOLD = (*METADATA_KEYS, "source", "style", "pair_id")
 
 
-def document_columns(names: Sequence[str], path: str, *, whole: bool = False) -> dict[str, Chosen]:
+def document_columns(table: Table) -> dict[str, Any]:
     """Find the columns of documents; see :func:`read_documents`."""
-    found = _columns_of("document", "text", also=("title",))(names, path)
-    kept = names if whole else [*_TOLD, "metadata"]
-    others = [name for name in kept if name in names and name not in found.values()]
-    return {**found, "others": others}
+    return _columns(table, "document", "text", also=("title",))
 
 
-def documents_in(table: Table, *, source: str | None = None, any_source: bool = False) -> Documents:
-    """Return the documents of a table whose columns :func:`document_columns` chose."""
-    names = _ids(table, "document")
-    rest = {name: table.columns[name] for name in table.roles["others"] or ()}
+def documents_in(
+    table: Table, *, source: str | None = None, any_source: bool = False, whole: bool = False
+) -> Documents:
+    """Return the documents of a table; see :func:`read_documents`."""
+    found = document_columns(table)
+    names = _ids(table, found["document"], "document")
+    kept = table.names if whole else [*_TOLD, "metadata"]
+    others = table.columns.keys() - found.values()
+    rest = {name: table.columns[name] for name in kept if name in others}
     held: list[Mapping[str, Any]] = [
         cell if isinstance(cell, dict) else {} for cell in rest.pop("metadata", names)
     ]
@@ -316,19 +308,18 @@ def documents_in(table: Table, *, source: str | None = None, any_source: bool = 
         {name: cell for name, cell in zip(rest, row, strict=True) if cell is not None} | more
         for *row, more in zip(*rest.values(), held, strict=True)
     ]
+    titles = [""] * len(names)
+    if found["title"]:
+        titles = cells_as(table, found["title"], _text_or_none)
     return Documents(
         where=table.path,
         names=names,
-        titles=_texts(table, "title") if "title" in table.column else [""] * len(names),
-        bodies=_texts(table, "text"),
+        titles=titles,
+        bodies=cells_as(table, found["text"], _text),
         tags=_tag_columns(table, ids, told),
         metadata=metadata if rest else held,
         strange=strange,
     )
-
-
-def _texts(table: Table, role: str) -> list[str]:
-    return cells_as(table, table.column[role], _text_or_none if role == "title" else _text)
 
 
 def _text_or_none(cell: object) -> str:
@@ -434,8 +425,10 @@ def read_queries(queries: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whatever 
         return tuple(queries)
 
     rows = _rows_by_id(_without_header(queries, "query"), "query_id", "text")
-    table = read_table(rows, _columns_of("query", "query_text"))
-    pairs = zip(_ids(table, "query"), _texts(table, "query_text"), strict=True)
+    table = read_table(rows)
+    found = _columns(table, "query", "query_text")
+    ids, texts = _ids(table, found["query"], "query"), cells_as(table, found["query_text"], _text)
+    pairs = zip(ids, texts, strict=True)
     return tuple(Query(query_id=query_id, text=text.strip()) for query_id, text in pairs)
 
 
@@ -461,11 +454,12 @@ def read_questions(questions: Any) -> tuple[Query, ...]:  # noqa: ANN401 - whate
 
 def _without_header(source: Any, role: str) -> Any:  # noqa: ANN401
     """Return two columns whose first line names neither as a table; else what was given."""
-    if not table_name(source).removesuffix(".gz").endswith((".tsv", ".txt")):
+    if not isinstance(source, str | os.PathLike):
+        return source
+    if not os.fspath(source).removesuffix(".gz").endswith((".tsv", ".txt")):
         return source
     first = next(read_lines(source), (0, ""))[1].split("\t")
     named = find_column(first, role) or find_column(first, "text")
     if len(first) != 2 or named is not None:
         return source
-    columns = {role: f"{role}_id", "text": "text"}
-    return read_fields(source, columns, lambda line: line.split("\t", 1))
+    return read_fields(source, (f"{role}_id", "text"), lambda line: line.split("\t", 1))

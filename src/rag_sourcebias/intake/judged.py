@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from functools import partial
 from importlib import resources
 from itertools import chain, count, takewhile
 from pathlib import Path
@@ -87,8 +86,9 @@ def read_judged_items(
         If a Parquet file is given and pyarrow is not installed.
     """
     given = {"id": id, "human": human, "judge": judge, "group": group, "cluster": cluster}
+    table = read_table(source)
     needed = ("human", "judge") if require_human else ("judge",)
-    return _items(read_table(source, partial(_columns, given=given, needed=needed)), given)
+    return _items(table, _columns(table, given, needed=needed), given)
 
 
 def read_audited_items(
@@ -120,23 +120,19 @@ def read_audited_items(
     """
     given = dict.fromkeys(("id", "human", "judge", "group", "cluster")) | columns
     given |= {"length": length, "swapped": swapped}
-    table = read_table(source, partial(_columns, given=given, needed=("human", "judge")))
-    items, column = _items(table, given), table.column
-    lengths = _lengths(table, column["length"]) if "length" in column else None
-    again = None
-    if "swapped" in column:
-        again = values_of(table, column["swapped"], role="swapped judge value")
-    return items, lengths, again
+    table = read_table(source)
+    found = _columns(table, given, needed=("human", "judge"))
+    lengths = again = None
+    if found["length"]:
+        lengths = _lengths(table, found["length"])
+    if found["swapped"]:
+        again = values_of(table, found["swapped"], role="swapped judge value")
+    return _items(table, found, given), lengths, again
 
 
 def _columns(
-    names: Sequence[str],
-    path: str,
-    *,
-    given: _Given,
-    needed: Sequence[str],
-    joined: bool = False,
-) -> dict[str, Chosen]:
+    table: Table, given: _Given, *, needed: Sequence[str], joined: bool = False
+) -> dict[str, Any]:
     """Find the columns of the roles that are given: those named, or usual.
 
     Parameters
@@ -146,45 +142,38 @@ def _columns(
     """
     named = [name for role in ("human", "judge") for name in listed(given.get(role))]
     if twice := [name for name in named if named.count(name) > 1]:
-        raise DataError(f"{path}: column {twice[0]!r} is named twice; name it once")
+        raise DataError(f"{table.path}: column {twice[0]!r} is named twice; name it once")
     roles = dict(given)
     id_columns = roles.pop("id")
     taken = columns_in(given)
-    found = find_columns(names, path, roles=roles, taken=taken)
-    ids = find_ids(names, given=id_columns, path=path, taken=taken, needed=joined)
+    found = find_columns(table, roles, taken=taken)
+    ids = find_ids(table, id_columns, taken=taken, needed=joined)
     if id_columns is None and ids == listed(found.get("cluster")):
         ids = (*ids, *listed(found["group"]))  # each system's row of a query is an item
-    rest = {*names}.difference(ids, columns_in(found))
+    rest = {*table.names}.difference(ids, columns_in(found))
     if joined and not found[needed[0]] and len(rest) == 1:
         found[needed[0]] = rest.pop()
-    require_roles(names, found, needed, path=path)
+    require_roles(table, found, needed)
     return {**found, "id": ids}
 
 
-def _ids(table: Table) -> list[str]:
-    return ids_of(table, listed(table.roles["id"]))
-
-
-def _values(table: Table, role: str, what: str) -> dict[str, FloatArray]:
-    columns = listed(table.roles.get(role))
-    return {column: values_of(table, column, role=what) for column in columns}
-
-
-def _labels(table: Table) -> FloatArray:
+def _labels(table: Table, columns: Chosen) -> FloatArray:
     """Return the mean of what people said of each item; NaN where nobody did."""
-    people = [*_values(table, "human", "human label").values()]
+    people = [values_of(table, column, role="human label") for column in listed(columns)]
     values = np.array(people).reshape(-1, len(table))
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0))
 
 
-def _items(table: Table, given: _Given) -> JudgedItems:
+def _items(table: Table, found: _Given, given: _Given) -> JudgedItems:
     """Return items with the labels, judges and factors of a table."""
-    ids, human = _ids(table), _labels(table)
-    judges = _values(table, "judge", "judge value")
+    ids, human = ids_of(table, found["id"]), _labels(table, found.get("human"))
+    judges = {
+        column: values_of(table, column, role="judge value") for column in listed(found["judge"])
+    }
     factors = {}
     for role, factor in _FACTORS.items():
-        for column in listed(table.roles[role]):
+        for column in listed(found[role]):
             # an empty column that only has a usual name is none
             if given[role] or any(str(cell or "").strip() for cell in table.columns[column]):
                 factors[factor] = tuple(names_of(table, column, role=role, shown=True))
@@ -237,14 +226,12 @@ def join_judged(
     DataError
         As :func:`read_judged_items`, and if labelled items do not join (how many, which first).
     """
-    asked = {"id": id, "human": human}
-    columns = partial(_columns, given=asked, needed=("human",), joined=True)
-    by_people = read_table(human_source, columns)
-    labels, human_ids = _labels(by_people), _ids(by_people)
+    by_people = read_table(human_source)
+    found = _columns(by_people, {"id": id, "human": human}, needed=("human",), joined=True)
+    labels, human_ids = _labels(by_people, found["human"]), ids_of(by_people, found["id"])
     given = {"id": id, "judge": judge, "group": group, "cluster": cluster}
-    columns = partial(_columns, given=given, needed=("judge",), joined=True)
-    table = read_table(judge_source, columns)
-    items = _items(table, given)
+    table = read_table(judge_source)
+    items = _items(table, _columns(table, given, needed=("judge",), joined=True), given)
     labeled = np.flatnonzero(~np.isnan(labels))
     places = places_of([human_ids[row] for row in labeled], items.ids)
     lost = labeled[places < 0]
@@ -346,10 +333,17 @@ def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> 
         With file and line: a row does not sum to 1, is negative, has another length or holds a
         grade outside the scale, or a pair occurs twice.
     """
-    table = read_table(path, _label_columns)
-    columns = table.roles["labels"] or ()
-    if isinstance(columns, str):
-        probs = _vote_shares(table, columns, n_grades)
+    table = read_table(path)
+    found = find_columns(table, dict.fromkeys(_PAIR), needed=_PAIR)
+    columns = list(takewhile(table.columns.__contains__, map("p{}".format, count())))
+    if len(columns) < 2:
+        votes = next((name for name in _VOTES if name in table.columns), None)
+        if votes is None:
+            raise DataError(
+                f"{path}: no column is recognised as labels (columns p0 … pR, a 'votes' list or a "
+                f"'grade'); its columns are {', '.join(table.names)}"
+            )
+        probs = _vote_shares(table, votes, n_grades)
     else:
         probs = np.column_stack([numbers_of(table, name, role="probability") for name in columns])
         # written so that NaN counts as wrong
@@ -365,23 +359,9 @@ def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> 
             f"{table.path}: {probs.shape[1]} grades in the file where n_grades={n_grades} was "
             "asked for"
         )
-    query, doc = (names_of(table, table.column[role], role=role) for role in _PAIR)
+    query, doc = (names_of(table, found[role], role=role) for role in _PAIR)
     require_once(table, list(zip(query, doc, strict=True)), "pair", "keep one row per pair")
     return LabelDistributions.from_rows(zip(query, doc, probs.tolist(), strict=True))
-
-
-def _label_columns(names: Sequence[str], path: str) -> dict[str, Chosen]:
-    found = find_columns(names, path, roles=dict.fromkeys(_PAIR), needed=_PAIR)
-    shares = list(takewhile(names.__contains__, map("p{}".format, count())))
-    labels: Chosen = shares
-    if len(shares) < 2:
-        labels = next((name for name in _VOTES if name in names), None)
-    if labels is None:
-        raise DataError(
-            f"{path}: no column is recognised as labels (columns p0 … pR, a 'votes' list or a "
-            f"'grade'); its columns are {', '.join(names)}"
-        )
-    return {**found, "labels": labels}
 
 
 def _vote_shares(table: Table, column: str, n_grades: int | None) -> FloatArray:

@@ -17,8 +17,8 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.files import fields_of, read_lines, tells_number
 from rag_sourcebias.intake.objects import a, is_column
 from rag_sourcebias.intake.tables import (
-    Chosen,
     Table,
+    cells_as,
     find_column,
     find_columns,
     names_of,
@@ -57,21 +57,17 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     if isinstance(judgments, Qrels):
         return judgments
     table = _of_lines(judgments)
-    roles: Sequence[str] = ("query", "document")
     if table is None:
-        table = read_table(_as_columns(judgments), _columns)
-        queries, docs = (names_of(table, table.column[role], role=f"{role} id") for role in roles)
+        table = read_table(_as_columns(judgments))
+        found = _columns(table)
+        queries, docs = (names_of(table, found[role], role=f"{role} id") for role in _IDS)
     else:  # an id may end in a space that separates nothing
-        queries, docs = (table.columns[table.column[role]] for role in roles)
-    grade_of = lru_cache(maxsize=None)(partial(_grade, scale=scale))
-    read = []
-    cells = table.columns.get(table.column.get("grade", ""), ["1"] * len(table))
-    for row, cell in enumerate(cells):
-        try:
-            read.append(grade_of(str(cell)))
-        except DataError as error:
-            place = f"{table.where(row)}: query {queries[row]!r}, document {docs[row]!r}"
-            raise DataError(f"{place}: grade {error}") from error
+        found = _columns(table)
+        queries, docs = (table.columns[found[role]] for role in _IDS)
+    read: list[int | None] = [1] * len(table)
+    if found["grade"]:
+        grade_of = lru_cache(maxsize=None)(partial(_grade, scale=scale))
+        read = cells_as(table, found["grade"], lambda cell: grade_of(str(cell)))
     # in a sheet nobody has judged some rows yet
     rows = [row for row, grade in enumerate(read) if grade is not None]
     if not rows:
@@ -140,14 +136,17 @@ def _grade(cell: str, scale: float) -> int | None:
 # Tables, and lines without names of columns.
 
 
-def _columns(names: Sequence[str], path: str) -> dict[str, Chosen]:
-    document = find_column(names, "document", path=path)
+_IDS = ("query", "document")
+
+
+def _columns(table: Table) -> dict[str, Any]:
+    document = find_column(table.names, "document", path=table.path)
     roles = {"document": document, "query": None, "grade": None}
-    found = find_columns(names, path, roles=roles, needed=("query", "document"), options={})
-    if found["grade"] is None and find_column(names, "rank") is not None:
+    found = find_columns(table, roles, needed=_IDS, options={})
+    if found["grade"] is None and find_column(table.names, "rank") is not None:
         raise DataError(
-            f"{path} has ranks and no grades: its columns are {', '.join(names)}; judgments have "
-            "query_id, doc_id and relevance"
+            f"{table.path} has ranks and no grades: its columns are {', '.join(table.names)}; "
+            "judgments have query_id, doc_id and relevance"
         )
     return found
 
@@ -171,8 +170,8 @@ def _of_lines(judgments: Any) -> Table | None:  # noqa: ANN401
     return read_fields(path, columns, _judgment, n_headers=headed)
 
 
-_BEIR = {"query": "query-id", "document": "corpus-id", "grade": "score"}
-_TREC = {"query": "query_id", "": "iteration", "document": "doc_id", "grade": "grade"}
+_BEIR = ("query-id", "corpus-id", "score")
+_TREC = ("query_id", "iteration", "doc_id", "grade")
 
 
 def _judgment(line: str) -> list[str]:

@@ -269,8 +269,7 @@ def _in_file(path: PathLike, name: str | None) -> list[Run]:
         return _runs_in(_json(path), where, name=name, otherwise=_stem(path))
     if len(fields) in _TREC and tells_number(fields[4 if len(fields) == 6 else 2]):
         return _of_lines(path, _TREC[len(fields)]).runs(name, otherwise=_stem(path))
-    table = read_table(path, _columns)
-    return _of_table(table).runs(name, otherwise=_stem(path))
+    return _of_table(read_table(path)).runs(name, otherwise=_stem(path))
 
 
 def _json(path: PathLike) -> Any:  # noqa: ANN401
@@ -282,58 +281,55 @@ def _json(path: PathLike) -> Any:  # noqa: ANN401
     return [row for _, row in read_jsonl(path)] if one or end < len(text) else value
 
 
-# The fields of a line by what they are for, as those of a table.
+# The fields of a line, called as the columns of a table.
 _TREC = {
-    6: {
-        "ranked_query": "query_id", "": "Q0", "ranked": "doc_id", "rank": "rank",
-        "score": "score", "ranker": "tag",
-    },
-    3: {"ranked_query": "query_id", "ranked": "doc_id", "rank": "rank"},  # of MS MARCO
-}  # fmt: skip
+    6: ("query_id", "Q0", "doc_id", "rank", "score", "run_tag"),
+    3: ("query_id", "doc_id", "rank"),  # of MS MARCO
+}
 _BLOCK = 8_192  # bytes that are taken apart together: their parts stay in a processor's cache
 
 
-def _of_lines(path: PathLike, roles: Mapping[str, str]) -> Entries:
+def _of_lines(path: PathLike, names: Sequence[str]) -> Entries:
     """Read lines of so many fields between white space."""
     try:
-        entries = _of_blocks(path, tuple(roles))
+        entries = _of_blocks(path, names)
     except (ValueError, *UNREADABLE):
-        entries = _of_table(read_fields(path, roles, fields_of))  # which names the line
+        entries = _of_table(read_fields(path, names, fields_of))  # which names the line
     if entries.scores is None:
         _require_ranks(entries)
     return entries
 
 
-def _of_blocks(path: PathLike, roles: Sequence[str]) -> Entries:
+def _of_blocks(path: PathLike, names: Sequence[str]) -> Entries:
     """Read some lines at once; a ValueError where one is wrong."""
     # names in the order in which they come first, and the number of that of each line
-    number_of = {role: defaultdict[str, int](count().__next__) for role in _NAMES if role in roles}
-    parts: dict[str, list[npt.NDArray[Any]]] = {role: [] for role in roles if role}
+    number_of = {name: defaultdict[str, int](count().__next__) for name in _NAMES if name in names}
+    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names if name != "Q0"}
     with open_bytes(Path(path), lines=True) as stream:
         while block := stream.readlines(_BLOCK):
             text = b"".join(block).decode("utf-8-sig")
             rows = list(filter(None, map(fields_of, text.split("\n"))))
             if not rows:
                 continue
-            cells = dict(zip(roles, zip(*rows, strict=True), strict=True))
-            for role, arrays in parts.items():
-                if role in number_of:
-                    numbered = map(number_of[role].__getitem__, cells[role])
+            cells = dict(zip(names, zip(*rows, strict=True), strict=True))
+            for name, arrays in parts.items():
+                if name in number_of:
+                    numbered = map(number_of[name].__getitem__, cells[name])
                     arrays.append(np.fromiter(numbered, np.int32, len(rows)))
                 else:
-                    arrays.append(_floats(cells[role]))
-    columns = {role: np.concatenate(arrays) for role, arrays in parts.items()}
-    queries, docs, *systems = ((list(ids), columns[role]) for role, ids in number_of.items())
+                    arrays.append(_floats(cells[name]))
+    columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    queries, docs, *systems = ((list(ids), columns[name]) for name, ids in number_of.items())
     ranks = columns["rank"] if np.isfinite(columns["rank"]).all() else None
     scores = columns.get("score")
     if not np.isfinite(columns["rank"] if scores is None else scores).all():
         raise ValueError("a number is not finite")
-    for system in number_of.get("ranker", ()):
+    for system in number_of.get("run_tag", ()):
         require_name(system, "system")
     return Entries(os.fspath(path), queries, docs, ranks, scores, *systems)
 
 
-_NAMES = ("ranked_query", "ranked", "ranker")
+_NAMES = ("query_id", "doc_id", "run_tag")
 
 
 def _floats(cells: Sequence[str]) -> FloatArray:
@@ -401,8 +397,7 @@ def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> lis
         columns = columns_of(value, where)
         lists = _by_query(columns)
         if lists is None:
-            table = table_of(columns, where, _columns)
-            return _of_table(table).runs(name, otherwise=otherwise)
+            return _of_table(table_of(columns, where)).runs(name, otherwise=otherwise)
         value = lists
     if not isinstance(value, Mapping):
         raise DataError(f"{where}: {a(value)} is no ranking; expected {_FORMS}")
@@ -558,19 +553,15 @@ def _query_id(query: Any) -> Any:  # noqa: ANN401 - an id, or a mapping that hol
 
 
 _EVIDENCE = ("score", "rank", "distance")
-
-
-def _columns(names: Sequence[str], path: str) -> dict[str, str | None]:
-    roles = ("ranked_query", "ranked", *_EVIDENCE, "ranker")
-    columns = {role: find_column(names, role) for role in roles}
-    told = any(columns[role] for role in _EVIDENCE)
-    if columns["ranked_query"] is None or columns["ranked"] is None or not told:
-        raise DataError(f"{path} has the columns {', '.join(names)[:200]}; expected {_FORMS}")
-    return columns
+_ROLES = ("ranked_query", "ranked", *_EVIDENCE, "ranker")
 
 
 def _of_table(table: Table) -> Entries:
-    column = {role: str(name) for role, name in table.roles.items() if name is not None}
+    column = {role: name for role in _ROLES if (name := find_column(table.names, role))}
+    if not {"ranked_query", "ranked"} <= column.keys() or column.keys().isdisjoint(_EVIDENCE):
+        raise DataError(
+            f"{table.path} has the columns {', '.join(table.names)[:200]}; expected {_FORMS}"
+        )
     systems = _NO_SYSTEMS
     if "ranker" in column:
         systems = coded(names_of(table, column["ranker"], role="system", shown=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from importlib import resources
 from itertools import compress
 from pathlib import Path
@@ -78,9 +77,7 @@ def read_styled_texts(
     given = {role: (columns or {}).get(role) for role in _COLUMNS}
     if "query" in table.names and "side" not in table.names and not any(given.values()):
         table = _row_for_each(table)
-    choose = partial(find_columns, roles=given, needed=_COLUMNS, options={})
-    table = read_table(table, choose)
-    column = table.column
+    column = find_columns(table, given, needed=_COLUMNS, options={})
     ids = names_of(table, column["query_id"], role="query_id")
     styles = names_of(table, column["style"], role="style", shown=True)
     sides = list(map(str.lower, names_of(table, column["side"], role="side")))

@@ -113,52 +113,44 @@ Value = TypeVar("Value")
 _PARQUET = (".parquet", ".pq")
 Unit = Literal["", " row ", " record "]
 Chosen = str | Sequence[str] | None
-#: Gets the names of all columns and what the table is called; returns columns by what they are for.
-Chooser = Callable[[Sequence[str], str], Mapping[str, Chosen]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Chosen columns of a table.
+    """Columns of equal length, and where their cells stand.
 
     Parameters
     ----------
     path : str
         What the table is called in messages.
-    names : sequence of str
-        All columns there are.
     lines : sequence of int
         Line of each row; for what has no lines the number of the row, from 1.
     columns : dict of str to list
-        Those that were chosen, or all. Text in CSV and TSV; otherwise what the table holds, None
-        where a row lacks the key.
+        Text in CSV and TSV; otherwise what the table holds, None where a row lacks the key.
     unit : str
         What stands before the number of a row that is not that of its line.
-    roles : mapping of str to str, sequence of str or None
-        The columns by what they are for, where they were chosen.
     notes : list of Finding
         What a reader understood of the cells and a user should know.
     """
 
     path: str
-    names: Sequence[str]
     lines: Sequence[int]
     columns: dict[str, list[Any]]
     unit: Unit = ""
-    roles: Mapping[str, Chosen] = field(default_factory=dict)
     notes: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.lines:
-            raise DataError(f"{self.path} holds a header but no rows")
+            header = ", ".join(self.columns)
+            raise DataError(f"{self.path} holds a header but no rows: {header:.200}")
 
     def __len__(self) -> int:
         return len(self.lines)
 
     @property
-    def column(self) -> dict[str, str]:
-        """The column of each role that has one."""
-        return {role: name for role, name in self.roles.items() if isinstance(name, str)}
+    def names(self) -> list[str]:
+        """What the columns are called."""
+        return list(self.columns)
 
     def where(self, row: int) -> str:
         """Name file and line of a row."""
@@ -173,8 +165,7 @@ class Table:
 
     def spread(self, rows: Sequence[int], columns: dict[str, list[Any]]) -> Table:
         """Return a table whose rows come from some of this one, with other columns."""
-        lines = [self.lines[row] for row in rows]
-        return replace(self, names=list(columns), lines=lines, columns=columns)
+        return replace(self, lines=[self.lines[row] for row in rows], columns=columns)
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give the cells of each row, and its place."""
@@ -182,18 +173,13 @@ class Table:
             yield self.where(row), dict(zip(self.columns, cells, strict=True))
 
 
-def _all(names: Sequence[str], _path: str) -> Mapping[str, Chosen]:
-    return {"": names}
-
-
 def read_table(
     source: Any,  # noqa: ANN401 - whatever a user has
-    choose: Chooser = _all,
     *,
     quoted: bool = False,
     most: int | None = None,
 ) -> Table:
-    """Read some columns of a table.
+    """Read a table.
 
     Parameters
     ----------
@@ -204,8 +190,6 @@ def read_table(
         (no quoting, one record per line), else CSV (a quoted cell may span lines; ``;`` separates
         where the header has no comma). For objects see
         :func:`~rag_sourcebias.intake.objects.columns_of`.
-    choose : callable, optional
-        Which columns to read, and what for; it raises if one is lacking. All of them by default.
     quoted : bool
         Cells between tabs may be quoted too, as spreadsheets write them.
     most : int or None
@@ -218,40 +202,36 @@ def read_table(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    name = table_name(source)
     if isinstance(source, Table):
-        return table_of(source.columns, name, choose, source.unit, source.lines)
+        return source
     if not isinstance(source, str | os.PathLike):
-        return table_of(columns_of(source, name), name, choose)
+        return table_of(columns_of(source, "data"), "data")
+    name = os.fspath(source)
     if name.endswith(_PARQUET):
-        return read_parquet(Path(source), choose, part=slice(None if most is None else 1))
+        return read_parquet(Path(source), part=slice(None if most is None else 1))
     head = [line for _, line in islice(read_lines(source), 2)]
     if not head:
         raise DataError(f"{name} is empty; expected a header and rows, or JSON")
     if head[0].lstrip().startswith(("[", "{")):
-        return _read_json(source, choose, head, most)
+        return _read_json(source, head, most)
     separator = next((mark for mark in "\t,;" if mark in head[0]), ",")
     records = _csv(source, separator)
     if separator == "\t" and not quoted:
         records = ((number, line.split("\t")) for number, line in read_lines(source))
     line, header = next(records)
     names = _unique_names(list(map(str.strip, header)), f"{name}:{line}")
-    return _of_records(name, names, islice(records, most), choose)
+    return _of_records(name, names, islice(records, most))
 
 
 def read_fields(
-    path: PathLike,
-    columns: Mapping[str, str],
-    split: Callable[[str], list[str]],
-    *,
-    n_headers: int = 0,
+    path: PathLike, names: Sequence[str], split: Callable[[str], list[str]], *, n_headers: int = 0
 ) -> Table:
     """Read lines of some fields, which no header names.
 
     Parameters
     ----------
-    columns : mapping of str to str
-        What each field is called, by what it is for.
+    names : sequence of str
+        What each field is called.
     split : callable
         Takes a line apart.
     n_headers : int
@@ -263,29 +243,13 @@ def read_fields(
         If a line has another number of fields.
     """
     records = ((line, split(text)) for line, text in islice(read_lines(path), n_headers, None))
-    return _of_records(os.fspath(path), list(columns.values()), records, lambda *_: columns)
+    return _of_records(os.fspath(path), names, records)
 
 
-def table_name(source: Any) -> str:  # noqa: ANN401
-    """Return what a table is called in messages."""
-    if isinstance(source, Table):
-        return source.path
-    return os.fspath(source) if isinstance(source, str | os.PathLike) else "data"
-
-
-def table_of(
-    columns: dict[str, list[Any]],
-    name: str,
-    choose: Chooser = _all,
-    unit: Unit = " row ",
-    lines: Sequence[int] | None = None,
-) -> Table:
+def table_of(columns: dict[str, list[Any]], name: str, unit: Unit = " row ") -> Table:
     """Return columns in memory as a table."""
-    names = list(columns)
-    if lines is None:
-        lines = range(1, len(columns[names[0]]) + 1 if names else 0)
-    roles = choose(names, name)
-    return Table(path=name, names=names, lines=lines, columns=columns, unit=unit, roles=roles)
+    n_rows = len(next(iter(columns.values()), ()))
+    return Table(path=name, lines=range(1, n_rows + 1), columns=columns, unit=unit)
 
 
 def listed(names: Chosen) -> tuple[str, ...]:
@@ -301,22 +265,21 @@ def columns_in(roles: Mapping[str, Chosen]) -> list[str]:
 _Records = Iterator[tuple[int, list[str]]]
 
 
-def _of_records(name: str, names: Sequence[str], records: _Records, choose: Chooser) -> Table:
-    """Return some columns of records that have as many cells as there are names."""
-    roles = choose(names, name)
-    columns: dict[str, list[Any]] = {column: [] for column in columns_in(roles)}
-    targets = [(cells.append, names.index(column)) for column, cells in columns.items()]
+def _of_records(name: str, names: Sequence[str], records: _Records) -> Table:
+    """Return records that have as many cells as there are names."""
+    width = len(names)
     lines: list[int] = []
+    every: list[str] = []
     for line, cells in records:
-        if len(cells) != len(names):
+        if len(cells) != width:
             raise DataError(
-                f"{name}:{line}: expected {len(names)} columns ({' '.join(names)[:80]}), found "
+                f"{name}:{line}: expected {width} columns ({' '.join(names)[:80]}), found "
                 f"{len(cells)}: {str(cells)[:80]}"
             )
         lines.append(line)
-        for append, at in targets:
-            append(cells[at])
-    return Table(path=name, names=names, lines=lines, columns=columns, roles=roles)
+        every += cells
+    columns: dict[str, list[Any]] = {column: every[at::width] for at, column in enumerate(names)}
+    return Table(path=name, lines=lines, columns=columns)
 
 
 def _unique_names(names: list[str], where: str) -> list[str]:
@@ -347,20 +310,18 @@ def _csv(path: PathLike, separator: str) -> _Records:
         csv.field_size_limit(limit)
 
 
-def _read_json(path: PathLike, choose: Chooser, head: Sequence[str], most: int | None) -> Table:
+def _read_json(path: PathLike, head: Sequence[str], most: int | None) -> Table:
     """Read JSON lines, or the one value of a file that holds a whole table."""
     name = os.fspath(path)
     start = head[0].strip()
     if start.startswith("[") or start == "{" or len(head) == 1:
         whole = read_json(path, "a table as JSON")
         if not isinstance(whole, dict) or holds_table(whole):
-            return table_of(columns_of(whole, name), name, choose, " record ")
-    return table_of_objects(islice(read_jsonl(path), most), name, choose)
+            return table_of(columns_of(whole, name), name, " record ")
+    return table_of_objects(islice(read_jsonl(path), most), name)
 
 
-def table_of_objects(
-    rows: Iterable[tuple[int, Mapping[str, Any]]], name: str, choose: Chooser
-) -> Table:
+def table_of_objects(rows: Iterable[tuple[int, Mapping[str, Any]]], name: str) -> Table:
     """Return the columns of the objects on numbered lines of a file."""
     # A row may lack keys (an unlabelled item has no "human"): the columns are those of all rows,
     # which are not kept, because an object takes many times the memory of its line.
@@ -373,13 +334,15 @@ def table_of_objects(
         for column, cells in columns.items():
             cells.append(row.get(column))
         lines.append(line)
-    return table_of(columns, name, choose, "", lines)
+    return Table(path=name, lines=lines, columns=columns)
 
 
-def read_parquet(
-    path: Path, choose: Chooser, *, part: slice = slice(None), first: int = 1
-) -> Table:
-    """Read some columns of a Parquet file.
+# Vectors and pictures, which no column of ours holds and which take most of a file with them.
+_UNREAD = re.compile(r"\w*list<.*(float|double)|struct<bytes")
+
+
+def read_parquet(path: Path, *, part: slice = slice(None), first: int = 1) -> Table:
+    """Read a Parquet file, but for columns of vectors and pictures.
 
     Parameters
     ----------
@@ -393,20 +356,19 @@ def read_parquet(
     DataError
         As :func:`read_table`, and if there are other rows than the file says.
     """
-    name = str(path)
     with open_parquet(path) as file:
-        names = _unique_names(file.schema_arrow.names, name)
-        roles = choose(names, name)
-        columns: dict[str, list[Any]] = {column: [] for column in columns_in(roles)}
+        _unique_names(file.schema_arrow.names, str(path))
+        read = (one.name for one in file.schema_arrow if not _UNREAD.match(str(one.type)))
+        columns: dict[str, list[Any]] = {name: [] for name in read}
         groups = range(file.num_row_groups)[part]
         n_rows = sum(file.metadata.row_group(group).num_rows for group in groups)
         for batch in parquet_batches(file, path, list(columns), groups=groups):
-            for column, cells in columns.items():
-                cells.extend(batch.column(column).to_pylist())
+            for name, cells in columns.items():
+                cells.extend(batch.column(name).to_pylist())
     if any(len(cells) != n_rows for cells in columns.values()):
         raise DataError(f"{path} says that it has {n_rows} rows, and has others; write it again")
     lines = range(first, first + n_rows)
-    return Table(path=name, names=names, lines=lines, columns=columns, unit=" row ", roles=roles)
+    return Table(path=str(path), lines=lines, columns=columns, unit=" row ")
 
 
 # Cells as numbers and names.
@@ -787,14 +749,13 @@ def find_column(
 
 
 def find_columns(
-    names: Sequence[str],
-    path: str,
-    *,
+    table: Table,
     roles: Mapping[str, Chosen],
+    *,
     taken: Collection[str | None] = (),
     needed: Collection[str] = (),
     options: Mapping[str, str] | None = None,
-) -> dict[str, Chosen]:
+) -> dict[str, Any]:
     """Find the columns of several roles, each with what the caller said of it.
 
     Parameters
@@ -805,6 +766,10 @@ def find_columns(
     needed : collection of str
         Roles that :func:`require_roles` asks for; ``options`` is for it.
 
+    Returns
+    -------
+    dict of str to str, sequence of str or None
+
     Raises
     ------
     DataError
@@ -812,22 +777,21 @@ def find_columns(
     """
     taken = {*taken, *columns_in(roles)}
     found: dict[str, Chosen] = {
-        role: named or find_column(names, role, path=path, taken=taken)
+        role: named or find_column(table.names, role, path=table.path, taken=taken)
         for role, named in roles.items()
     }
-    if found.get("cluster") == "none" and "none" not in names:
+    if found.get("cluster") == "none" and "none" not in table.columns:
         found["cluster"] = None
-    require_columns(names, columns_in(found), path)
-    require_roles(names, found, needed, path=path, options=options)
+    require_columns(table, columns_in(found))
+    require_roles(table, found, needed, options=options)
     return found
 
 
 def require_roles(
-    names: Sequence[str],
+    table: Table,
     found: Mapping[str, Chosen],
     needed: Iterable[str],
     *,
-    path: str,
     options: Mapping[str, str] | None = None,
 ) -> None:
     """Raise if a role that is needed has no column.
@@ -843,25 +807,24 @@ def require_roles(
         said = f" with {' and '.join(naming)}, or" if all(naming) else ""
         usual = "; ".join(", ".join(aliases[:6]) for aliases in lacking)
         raise DataError(
-            f"{path}: no column is recognised as {' or '.join(plain)}; its columns are "
-            f"{', '.join(names)}; name the column{said} as is usual: {usual}"
+            f"{table.path}: no column is recognised as {' or '.join(plain)}; its columns are "
+            f"{', '.join(table.names)}; name the column{said} as is usual: {usual}"
         )
 
 
-def require_columns(names: Sequence[str], wanted: Iterable[str], path: str) -> None:
+def require_columns(table: Table, wanted: Iterable[str]) -> None:
     """Raise if one of the columns is not there."""
-    if lacking := [name for name in wanted if name not in names]:
+    if lacking := [name for name in wanted if name not in table.columns]:
         raise DataError(
-            f"{path} has no column {', '.join(map(repr, lacking))}; its columns are "
-            f"{', '.join(names)}"
+            f"{table.path} has no column {', '.join(map(repr, lacking))}; its columns are "
+            f"{', '.join(table.names)}"
         )
 
 
 def find_ids(
-    names: Sequence[str],
+    table: Table,
+    given: Chosen = None,
     *,
-    given: Chosen,
-    path: str,
     taken: Collection[str | None] = (),
     needed: bool = False,
 ) -> tuple[str, ...]:
@@ -876,15 +839,16 @@ def find_ids(
         As :func:`find_column`, and if ids are needed and no column has them.
     """
     if given is not None:
-        require_columns(names, listed(given), path)
+        require_columns(table, listed(given))
         return listed(given)
+    names, path = table.names, table.path
     single = find_column(names, "id", path=path, taken=taken)
     both = (find_column(names, role, path=path) for role in ("query_id", "doc_id"))
     ids = tuple(filter(None, both if single is None else (single,)))
     if len(ids) == 1 and ids[0] in taken:
         ids = ()
     if needed:
-        require_roles(names, {"id": ids}, ["id"], path=path)
+        require_roles(table, {"id": ids}, ["id"])
     return ids
 
 
@@ -909,17 +873,13 @@ def read_clusters(
     DataError
         If a column is missing, a value is empty, or a query is named twice.
     """
-
-    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
-        require_columns(names, (cluster,), path)
-        others = [column for column in names if column != cluster]
-        alone = cluster != "cluster" and len(others) == 1
-        roles = {"query_id": others[0] if alone else query}
-        return find_columns(others, path, roles=roles, needed=roles) | {"cluster": cluster}
-
-    table = read_table(path, choose)
-    queries, clusters = (
-        names_of(table, table.column[role], role=role) for role in ("query_id", "cluster")
-    )
+    table = read_table(path)
+    require_columns(table, (cluster,))
+    others = [column for column in table.names if column != cluster]
+    if cluster != "cluster" and len(others) == 1:
+        query = others[0]
+    found = find_columns(table, {"query_id": query}, taken=(cluster,), needed=("query_id",))
+    queries = names_of(table, found["query_id"], role="query_id")
+    clusters = names_of(table, cluster, role="cluster")
     require_once(table, queries, "query", "keep one row per query")
     return dict(zip(queries, clusters, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,7 +161,7 @@ def read_shown_texts(
         If no column is recognised as id: labels could not be brought back.
     """
     table = read_table(path)
-    ids = find_ids(table.names, given=id, path=os.fspath(path), needed=True)
+    ids = find_ids(table, id, needed=True)
     shown = [
         name
         for name in table.names

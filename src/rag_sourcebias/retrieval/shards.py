@@ -112,8 +112,7 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
         If the file cannot be read or holds no document.
     """
     parts: list[Part] = []
-    start = position = 0
-    first_row = n_documents = number = 0
+    start = position = first_row = n_documents = number = 0
     with open_bytes(path, lines=True) as stream:
         try:
             for number, raw in enumerate(stream, start=1):
@@ -125,8 +124,7 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
                     first_row = number
                 position += len(raw)
                 # Only a line that does not start as an object has to be looked at closely.
-                data = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-                if data[:1] == b"{" or data.decode("utf-8", errors="replace").strip():
+                if raw[:1] == b"{" or raw.decode("utf-8-sig", errors="replace").strip():
                     n_documents += 1
         except OSError as error:
             raise DataError(f"{path}:{number + 1}: cannot be read further: {error}") from error
@@ -164,7 +162,8 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
         If pyarrow is not installed.
     """
     with open_parquet(path) as file:
-        document_columns(file.schema_arrow.names, str(path))
+        names: dict[str, list[str]] = {name: [] for name in file.schema_arrow.names}
+        document_columns(Table(path=str(path), lines=[1], columns=names))
         sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
     parts: list[Part] = []
     start = first_row = n_documents = 0
@@ -294,9 +293,9 @@ class FolderCorpus:
 def _table(path: Path, part: Part) -> Table:
     if path.suffix == ".parquet":
         groups = slice(part.start, part.start + part.length)
-        return read_parquet(path, document_columns, part=groups, first=part.first_row)
+        return read_parquet(path, part=groups, first=part.first_row)
     rows = read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length)
-    return table_of_objects(rows, str(path), document_columns)
+    return table_of_objects(rows, str(path))
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rag_sourcebias.core.errors import DataError, require_distinct, require_name, setting
 from rag_sourcebias.infer.verified import read_verification, require_informative
 from rag_sourcebias.intake.beir import read_corpus
-from rag_sourcebias.intake.tables import Chosen, find_columns, ids_of, read_table
+from rag_sourcebias.intake.tables import find_columns, ids_of, listed, read_table
 from rag_sourcebias.observe.document_stores import DocumentStore, open_document_store
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
@@ -253,25 +253,19 @@ def read_labelled(
             return Labels(documents, pairs, None, "pairs of the folder")
         return Labels(documents, None, None, "nothing: each document alone")
 
-    def choose(names: Sequence[str], path: str) -> dict[str, Chosen]:
-        usual = (name for name in names if name.lower() == target)
-        roles = {
-            "document": id,
-            "text": text,
-            "label": label or next(usual, None),
-            "pair": group,
-            "domain": domain,
-        }
-        return find_columns(names, path, roles=roles, needed=("text", "label"))
-
-    table = read_table(path, choose)
-    columns = {
-        role: list(map(_cell, table.columns[str(name)]))
-        for role, name in table.roles.items()
-        if name
+    table = read_table(path)
+    usual = (name for name in table.names if name.lower() == target)
+    roles = {
+        "document": id,
+        "text": text,
+        "label": label or next(usual, None),
+        "pair": group,
+        "domain": domain,
     }
+    found = find_columns(table, roles, needed=("text", "label"))
+    columns = {role: list(map(_cell, table.columns[name])) for role, name in found.items() if name}
     # ids of rows when there are none: messages then name the row
-    ids = ids_of(table, (str(table.roles["document"]),) if "document" in columns else ())
+    ids = ids_of(table, listed(found["document"]))
     documents = [
         (doc_id, body or "", name and require_name(name, target, table.where(row)))
         for row, (doc_id, body, name) in enumerate(
@@ -280,7 +274,7 @@ def read_labelled(
     ]
     grouped_by = "pair ids in the document ids, if there are any"
     if "pair" in columns:
-        grouped_by = f"column {table.roles['pair']!r}"
+        grouped_by = f"column {found['pair']!r}"
     return Labels(documents, columns.get("pair"), columns.get("domain"), grouped_by)
 
 

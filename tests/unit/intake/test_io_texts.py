@@ -21,7 +21,7 @@ def test_beir_lines_put_the_title_first(tmp_path):
 
 def test_tables_with_and_without_a_header(tmp_path):
     (tmp_path / "q.tsv").write_text("12\twhat is\twet\n", encoding="utf-8")
-    with pytest.raises(DataError, match="recognised as query_id"):
+    with pytest.raises(DataError, match="header but no rows: 12, what is, wet"):
         queries(tmp_path / "q.tsv")
     (tmp_path / "q.tsv").write_text('12\twhat is wet\n13\twhy, "who"\n', encoding="utf-8")
     assert queries(tmp_path / "q.tsv") == {"12": "what is wet", "13": 'why, "who"'}
