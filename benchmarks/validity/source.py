@@ -17,7 +17,12 @@ from rates import row
 from worlds import WORLDS, World
 
 from rag_sourcebias.infer.means import SkewCode
-from rag_sourcebias.measure.relevance import chance_scores, exposure, source_codes_for
+from rag_sourcebias.measure.relevance import (
+    chance_scores,
+    exposure,
+    join,
+    source_codes_for,
+)
 from rag_sourcebias.source.audit import measure_source_bias, merge_llms
 from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
@@ -50,7 +55,9 @@ def truth(name: str, strength: float) -> tuple[float, float]:
         fixed, run = world.draw(10_000, strength, rng)
         tags = merge_llms(fixed.tags) if world.merge else fixed.tags
         group = source_codes_for(fixed.qrels.doc_ids, tags)
-        chance = chance_scores(run, fixed.qrels, group, measures=(_MEASURE,), cutoffs=(5,))
+        chance = chance_scores(
+            join(run, fixed.qrels), fixed.qrels, group, measures=(_MEASURE,), cutoffs=(5,)
+        )
         skew, base = skew + chance.skew_terms.sum(), base + chance.base_terms.sum()
         for browsing in world.browsing:
             human = tags.counts()["human"] / len(tags)

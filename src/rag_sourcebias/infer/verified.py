@@ -30,7 +30,7 @@ from rag_sourcebias.infer.means import (
 from rag_sourcebias.infer.samples import inclusion_probabilities
 from rag_sourcebias.infer.sheets import manifest_path, read_blind_sheet, write_blind_sheet
 from rag_sourcebias.intake.tables import cells_as
-from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join
+from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join, matched
 
 #: Fewest verified documents, and fewest of either kind, from which an error is stated.
 MIN_VERIFIED, MIN_OF_KIND = 50, 5
@@ -240,13 +240,10 @@ def relevant_slots(
     rows = np.flatnonzero(qrels.grades > 0)
     rows = rows[np.lexsort((-qrels.grades[rows], qrels.query_codes[rows]))]
     query, doc = (codes[rows].astype(np.int64) for codes in (qrels.query_codes, qrels.doc_codes))
-    n_queries, n_docs = len(qrels.query_ids), len(qrels.doc_ids)
-    order = np.argsort(query * n_docs + doc)
-    place = np.searchsorted(
-        (query * n_docs + doc)[order], hits.query[cells.hit] * n_docs + hits.doc[cells.hit]
-    )
+    n_queries = len(qrels.query_ids)
     gained = np.zeros(len(rows))
-    gained[order[place]] = raw
+    found, place = matched(hits.query[cells.hit], hits.doc[cells.hit], query, doc)
+    gained[place] = raw[found]
     scale = np.full(n_queries, cutoff)
     grades = qrels.grades[rows].astype(np.float64)
     if measure == "NDCG":

@@ -78,52 +78,48 @@ def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
 
 def _joined(run: Run, qrels: Qrels, ties: Ties) -> Hits:
     relevant = np.flatnonzero(qrels.grades > 0)
-    n_docs = max(len(qrels.doc_ids), 1)
-    wanted = qrels.query_codes[relevant].astype(np.int64) * n_docs + qrels.doc_codes[relevant]
-    order = np.argsort(wanted, kind="stable")
-    wanted, grades = wanted[order], qrels.grades[relevant][order]
-
     doc = _judged_places(run.doc_ids, qrels)[run.doc_codes]
     judged = np.flatnonzero(doc >= 0)  # for some query
     query = places_of(run.query_ids, qrels.query_ids)[run.query_codes[judged]]
     doc = doc[judged]
-    some = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
-    place = _place(query[some], doc[some], n_docs, wanted)
-    entries, place = judged[some[place >= 0]], place[place >= 0]
-    start, stop = rank_span(run, entries, ties=ties)
+    found, place = matched(query, doc, qrels.query_codes[relevant], qrels.doc_codes[relevant])
+    start, stop = rank_span(run, judged[found], ties=ties)
     return Hits(
-        query=wanted[place] // n_docs,
-        doc=wanted[place] % n_docs,
-        grade=grades[place].astype(np.int64),
+        query=query[found],
+        doc=doc[found],
+        grade=qrels.grades[relevant[place]].astype(np.int64),
         start=start,
         stop=stop,
     )
 
 
-def _candidates(
-    query: IntArray, doc: IntArray, wanted_query: IntArray, wanted_doc: IntArray
-) -> IntArray:
-    """Entries whose (query, document) may be wanted: all that are, and a few that are not.
+def matched(
+    query: IntArray,
+    doc: IntArray,
+    of_query: npt.NDArray[np.integer[Any]],
+    of_doc: npt.NDArray[np.integer[Any]],
+) -> tuple[IntArray, IntArray]:
+    """Return the entries whose (query, document) is among others, and the place of each there.
 
-    Most entries are not relevant; a hashed table of the wanted pairs drops them without a search.
+    Most are not; a hashed table of the others drops them without a search. Codes of -1 never are.
     """
-    mask = (1 << min(max(16, (16 * len(wanted_doc)).bit_length()), 24)) - 1
+    mask = (1 << min(max(16, (16 * len(of_doc)).bit_length()), 24)) - 1
 
-    def slot(q: IntArray, d: IntArray) -> IntArray:
-        return (q * 2_654_435_761 + d) & mask
+    def slot(q: npt.NDArray[np.integer[Any]], d: npt.NDArray[np.integer[Any]]) -> IntArray:
+        return (q.astype(np.int64) * 2_654_435_761 + d) & mask
 
     table = np.zeros(mask + 1, dtype=bool)
-    table[slot(wanted_query, wanted_doc)] = True
-    return np.flatnonzero(table[slot(query, doc)])
+    table[slot(of_query, of_doc)] = True
+    some = np.flatnonzero(table[slot(query, doc)])
+    some = some[(query[some] >= 0) & (doc[some] >= 0)]
 
-
-def _place(query: IntArray, doc: IntArray, n_docs: int, wanted: IntArray) -> IntArray:
-    """Place of each (query, document) among sorted keys query · n_docs + document; -1 for none."""
-    if not len(wanted):
-        return np.full(len(query), -1, dtype=np.int64)
-    key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
-    place = np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)
-    return np.where(wanted[place] == key, place, -1)
+    n_docs = max(int(doc.max(initial=0)), int(of_doc.max(initial=0))) + 1
+    wanted = of_query.astype(np.int64) * n_docs + of_doc
+    order = np.argsort(wanted, kind="stable")
+    wanted, key = wanted[order], query[some] * n_docs + doc[some]
+    at = np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)
+    same = wanted[at] == key
+    return some[same], order[at[same]]
 
 
 # What was looked up last among the documents of judgments, by which two measures go.
@@ -187,17 +183,12 @@ def rank_of_labels(
     retrieved : int64 array of shape (len(query_ids),)
         Documents the run holds for each query.
     """
-    n_docs = max(len(doc_ids), 1)
-    key = query_codes.astype(np.int64) * n_docs + doc_codes
-    order = np.argsort(key, kind="stable")
-    wanted = key[order]
     sizes = np.diff(run.offsets)
     of_run = places_of(run.query_ids, query_ids)
     doc = places_of(run.doc_ids, doc_ids)[run.doc_codes]
-    place = _place(np.repeat(of_run, sizes), doc, n_docs, wanted)
-    found = place >= 0
-    rank = np.zeros(len(key), dtype=np.int64)
-    rank[order[place[found]]] = run.ranks[found]
+    found, place = matched(np.repeat(of_run, sizes), doc, query_codes, doc_codes)
+    rank = np.zeros(len(query_codes), dtype=np.int64)
+    rank[place] = run.ranks[found]
     retrieved = np.zeros(len(query_ids), dtype=np.int64)
     retrieved[of_run[of_run >= 0]] = sizes[of_run >= 0]
     return rank, retrieved
@@ -665,37 +656,24 @@ class ChanceScores:
 
 
 def chance_scores(
-    run: Run,
-    qrels: Qrels,
-    groups: IntArray,
-    *,
-    measures: Sequence[str] = ("NDCG", "MAP"),
-    cutoffs: Sequence[int] = (1, 3, 5),
-    ties: Ties = "expected",
-    gain: Gain = "linear",
-) -> ChanceScores:
-    """Compare what two sources score with what they would score under permuted labels.
-
-    Parameters
-    ----------
-    groups : int64 array of shape (len(qrels.doc_ids),)
-        0 for documents of the first source, 1 for those of the second, -1 for all others: they
-        keep their ranks.
-    """
-    hits = join(run, qrels, ties=ties)
-    return chance_of_hits(hits, qrels, groups, measures=measures, cutoffs=cutoffs, gain=gain)
-
-
-def chance_of_hits(
     hits: Hits,
     qrels: Qrels,
     groups: IntArray,
     *,
     measures: Sequence[str],
     cutoffs: Sequence[int],
-    gain: Gain,
+    gain: Gain = "linear",
 ) -> ChanceScores:
-    """Compare as :func:`chance_scores` does, from hits; those beyond all cutoffs may be missing."""
+    """Compare what two sources score with what they would score under permuted labels.
+
+    Parameters
+    ----------
+    hits : Hits
+        Of a run (:func:`join`); those beyond all cutoffs may be missing.
+    groups : int64 array of shape (len(qrels.doc_ids),)
+        0 for documents of the first source, 1 for those of the second, -1 for all others: they
+        keep their ranks.
+    """
     labels = _Labels.of(hits, qrels, groups)
     cells = Cells.build(hits, qrels, groups, n_groups=2)
     inside = labels.both[cells.cell // 2]
@@ -965,15 +943,9 @@ def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
     Parameters
     ----------
     target : mapping of str to float
-        Wanted share per source, summing to 1; missing sources have 0.
+        Wanted share per source of the exposure, summing to 1; missing sources have 0.
     """
-    if strange := sorted(set(target) - set(found.sources)):
-        raise DataError(f"target names {strange}; the exposure has {list(found.sources)}")
     goal = np.array([target.get(name, 0.0) for name in found.sources])
-    if np.any(goal < 0):
-        raise DataError(f"target shares {dict(target)} hold a negative share")
-    if not np.isclose(goal.sum(), 1.0):
-        raise DataError(f"target shares sum to {goal.sum():.4f}, they must sum to 1")
     middle = (found.shares + goal[:, None]) / 2
 
     def divergence(p: FloatArray) -> FloatArray:
@@ -1036,6 +1008,9 @@ class Retrieved:
         entries = np.flatnonzero((query >= 0) & (sources[doc] >= 0))
         query, doc = query[entries], doc[entries]
         start, stop = rank_span(run, entries, ties=ties)
+        found, place = matched(query, doc, qrels.query_codes, qrels.doc_codes)
+        grade = np.full(len(query), -1, dtype=np.int64)
+        grade[found] = qrels.grades[place]
         return cls(
             qrels=wider,
             sources=sources,
@@ -1044,7 +1019,7 @@ class Retrieved:
             start=start,
             stop=stop,
             rank=run.ranks[entries].astype(np.int64),
-            grade=_grades_of(query, doc, wider),
+            grade=grade,
         )
 
     @property
@@ -1085,19 +1060,6 @@ class Retrieved:
             start=self.start[kept],
             stop=self.stop[kept],
         )
-
-
-def _grades_of(query: IntArray, doc: IntArray, qrels: Qrels) -> IntArray:
-    """Return the grade of each pair, -1 for those that were not judged."""
-    n_docs = max(len(qrels.doc_ids), 1)
-    judged_query = qrels.query_codes.astype(np.int64)
-    judged = judged_query * n_docs + qrels.doc_codes
-    order = np.argsort(judged, kind="stable")
-    some = _candidates(query, doc, judged_query, qrels.doc_codes.astype(np.int64))
-    place = _place(query[some], doc[some], n_docs, judged[order])
-    grade = np.full(len(query), -1, dtype=np.int64)
-    grade[some[place >= 0]] = qrels.grades[order[place[place >= 0]]]
-    return grade
 
 
 def says_what_is_not_relevant(qrels: Qrels) -> bool:

@@ -68,14 +68,16 @@ from rag_sourcebias.intake.belong import BelongCode, check_run
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     Exposure,
+    Hits,
     Retrieved,
     SourceScores,
     Ties,
     awrf,
-    chance_of_hits,
     chance_scores,
     exposures,
     filled,
+    join,
+    matched,
     rank_span,
     says_what_is_not_relevant,
     score_run,
@@ -126,15 +128,14 @@ def others(scores: SourceScores, baseline: str) -> list[str]:
     return [name for name in scores.sources if name != baseline]
 
 
-def chance_of(run: Run, qrels: Qrels, groups: IntArray, config: AuditConfig) -> ChanceScores:
+def chance_of(hits: Hits, qrels: Qrels, groups: IntArray, config: AuditConfig) -> ChanceScores:
     """Compare two sources (groups 0 and 1) with permuted labels, under a configuration."""
     return chance_scores(
-        run,
+        hits,
         qrels,
         groups,
         measures=config.measures,
         cutoffs=config.cutoffs,
-        ties=config.ties,
         gain=config.gain,
     )
 
@@ -610,14 +611,7 @@ def _counted(
     (cutoff,) = config.cutoffs
     return averaged(
         [
-            chance_of_hits(
-                retrieved.hits(grade, cutoff),
-                retrieved.judgments(grade),
-                group,
-                measures=config.measures,
-                cutoffs=config.cutoffs,
-                gain=config.gain,
-            )
+            chance_of(retrieved.hits(grade, cutoff), retrieved.judgments(grade), group, config)
             for grade in grades
         ]
     )
@@ -731,7 +725,9 @@ def measure_system(
     codes = source_codes_for(qrels.doc_ids, tags)
     groups = {other: _pair_of(codes, tags, config.baseline_source, other) for other in compared}
     chance = {
-        other: [chance_of(each, qrels, group, config) for each in counted]
+        other: [
+            chance_of(join(each, qrels, ties=config.ties), qrels, group, config) for each in counted
+        ]
         for other, group in groups.items()
     }
     cells = tuple(
@@ -853,8 +849,9 @@ def settings_row(
         for other in tags.sources
         if other != config.baseline_source
     }
+    hits = join(run, qrels, ties=config.ties)
     deltas = {
-        other: centred_delta(chance_of(run, qrels, group, alone), 0, dependence, alone)[0]
+        other: centred_delta(chance_of(hits, qrels, group, alone), 0, dependence, alone)[0]
         for other, group in groups.items()
     }
     return tuple(
@@ -980,7 +977,7 @@ def _relevant_pair(
     qrels: Qrels,
     tags: TagTable,
     sources: tuple[str, str],
-    rank: Mapping[str, int],
+    rank: Mapping[str, float],
 ) -> tuple[_Ranked, _Ranked] | None:
     """Choose one relevant document of each source, with its rank: two versions of one if there are.
 
@@ -988,7 +985,7 @@ def _relevant_pair(
 
     Parameters
     ----------
-    rank : mapping of str to int
+    rank : mapping of str to float
         Documents that were retrieved for the query.
     """
     judged = (qrels.query_codes == qrels.query_ids.index(query)) & (qrels.grades > 0)
@@ -1011,20 +1008,16 @@ def _relevant_pair(
     if not choices:
         return None
     *_, first, second = min(choices)
-    return (first, _rank(rank, first)), (second, _rank(rank, second))
+    return (first, rank.get(first)), (second, rank.get(second))
 
 
-def _rank(rank: Mapping[str, int], name: str) -> float | None:
-    return float(rank[name]) if name in rank else None
-
-
-def _ranks_of(run: Run, query: str) -> dict[str, int]:
+def _ranks_of(run: Run, query: str) -> dict[str, float]:
     """Return the rank of each document that was retrieved for a query."""
     if query not in run.query_ids:
         return {}
     at = run.query_ids.index(query)
     codes = run.doc_codes[run.offsets[at] : run.offsets[at + 1]].tolist()
-    return {run.doc_ids[code]: rank for rank, code in enumerate(codes, start=1)}
+    return {run.doc_ids[code]: float(rank) for rank, code in enumerate(codes, start=1)}
 
 
 # Two versions of one document: which is ranked higher.
@@ -1103,16 +1096,20 @@ def twin_ranks(
     o_place = _places(ordered, qrels, keys // max(len(tags.pair_ids), 1), o_doc)
     seen = (b_place >= 0) | (o_place >= 0)
     b_place, o_place = b_place[seen], o_place[seen]
-    b_span, o_span = (_span(ordered, place, ties) for place in (b_place, o_place))
+    start, stop = rank_span(ordered, np.arange(len(run)), ties=ties)
+    middle = (start + 1 + stop) / 2
+    scores = np.full(len(run), np.nan) if ordered.scores is None else ordered.scores
     return TwinRanks(
         query=keys[seen] // max(len(tags.pair_ids), 1),
         baseline_row=rows[b_doc[seen]],
         other_row=rows[o_doc[seen]],
-        baseline_rank=_mean_rank(b_span),
-        other_rank=_mean_rank(o_span),
-        baseline_score=_scores(ordered, b_place),
-        other_score=_scores(ordered, o_place),
-        above=other_above(-b_span[0], -o_span[0]),
+        baseline_rank=_retrieved(middle, b_place, math.nan),
+        other_rank=_retrieved(middle, o_place, math.nan),
+        baseline_score=_retrieved(scores, b_place, math.nan),
+        other_score=_retrieved(scores, o_place, math.nan),
+        above=other_above(
+            -_retrieved(start, b_place, math.inf), -_retrieved(start, o_place, math.inf)
+        ),
         n_unseen=int(np.count_nonzero(~seen)),
     )
 
@@ -1151,38 +1148,17 @@ def _places(run: Run, qrels: Qrels, query: IntArray, doc: IntArray) -> IntArray:
     """Entry of the run that holds each (query, document) of the qrels, -1 when not retrieved."""
     q_map = places_of(qrels.query_ids, run.query_ids)
     d_map = places_of(qrels.doc_ids, run.doc_ids)
-    if not len(query) or not len(run):
-        return np.full(len(query), -1, dtype=np.int64)
-    width = len(run.doc_ids)
-    keys = run.query_codes * width + run.doc_codes
-    order = np.argsort(keys, kind="stable")
-    wanted = np.where(
-        (q_map[query] >= 0) & (d_map[doc] >= 0), q_map[query] * width + d_map[doc], -1
-    )
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    return np.where(keys[order][at] == wanted, order[at], -1)
+    place = np.full(len(query), -1, dtype=np.int64)
+    found, at = matched(q_map[query], d_map[doc], run.query_codes, run.doc_codes)
+    place[found] = at
+    return place
 
 
-def _span(run: Run, place: IntArray, ties: Ties) -> tuple[IntArray, IntArray]:
-    """Tie block of each entry; an entry that was not retrieved starts beyond every rank."""
-    beyond = np.iinfo(np.int64).max
-    start, stop = np.full(len(place), beyond), np.full(len(place), beyond)
-    found = place >= 0
-    start[found], stop[found] = rank_span(run, place[found], ties=ties)
-    return start, stop
-
-
-def _mean_rank(span: tuple[IntArray, IntArray]) -> FloatArray:
-    middle = (span[0].astype(np.float64) + 1 + span[1].astype(np.float64)) / 2
-    return np.where(span[0] == np.iinfo(np.int64).max, np.nan, middle)
-
-
-def _scores(run: Run, place: IntArray) -> FloatArray:
-    return (
-        np.full(len(place), np.nan)
-        if run.scores is None or not len(run)
-        else np.where(place >= 0, run.scores[place].astype(np.float64), np.nan)
-    )
+def _retrieved(values: npt.NDArray[np.number[Any]], place: IntArray, missing: float) -> FloatArray:
+    """Return the values of entries of a run, and another for what was not retrieved."""
+    found = np.full(len(place), missing)
+    found[place >= 0] = values[place[place >= 0]]
+    return found
 
 
 _MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Qrels, Run
-from rag_sourcebias.measure.relevance import MEASURES, chance_scores, group_scores
+from rag_sourcebias.measure.relevance import MEASURES, chance_scores, group_scores, join
 
 CUTOFFS = (1, 3, 5)
 DOCS = [f"d{i}" for i in range(8)]
@@ -23,7 +23,9 @@ def own_scores(run, qrels, groups, gain):
 
 
 def chance(run, qrels, groups, gain):
-    return chance_scores(run, qrels, groups, measures=MEASURES, cutoffs=CUTOFFS, gain=gain)
+    return chance_scores(
+        join(run, qrels), qrels, groups, measures=MEASURES, cutoffs=CUTOFFS, gain=gain
+    )
 
 
 def brute_force(run, qrels, groups, gain, *, within_grades=True):

@@ -101,15 +101,3 @@ class TestAwrf:
         target = {"human": 0.2, "llm:x": 0.7, "": 0.1}
         wanted = [1 - jensenshannon(c, [0.2, 0.7, 0.1], base=2) ** 2 for c in columns]
         np.testing.assert_allclose(awrf(self.shares(*columns), target), wanted, atol=1e-12)
-
-    @pytest.mark.parametrize(
-        ("target", "message"),
-        [
-            ({"human": 0.5}, "sum to 0.5000"),
-            ({"human": 0.5, "llm:y": 0.5}, r"names \['llm:y'\]"),
-            ({"human": 1.5, "llm:x": -0.5}, "negative"),
-        ],
-    )
-    def test_bad_targets(self, target, message):
-        with pytest.raises(DataError, match=message):
-            awrf(self.shares([1, 0, 0]), target)

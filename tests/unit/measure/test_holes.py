@@ -12,9 +12,9 @@ from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.measure.relevance import (
     Retrieved,
     Ties,
-    chance_of_hits,
     chance_scores,
     filled,
+    join,
     says_what_is_not_relevant,
     with_share,
 )
@@ -179,11 +179,16 @@ def test_hits_up_to_the_cutoff_give_what_all_hits_give(seed: int, ties: Ties) ->
     again = retrieved.judgments(grades)
     groups = retrieved.sources
     measures, cutoffs = ("NDCG", "MAP", "MRR", "P", "Recall"), (3, 10)
-    found = chance_of_hits(
+    found = chance_scores(
         retrieved.hits(grades, 10), again, groups, measures=measures, cutoffs=cutoffs, gain="linear"
     )
     literal = chance_scores(
-        run, again, groups, measures=measures, cutoffs=cutoffs, ties=ties, gain="linear"
+        join(run, again, ties=ties),
+        again,
+        groups,
+        measures=measures,
+        cutoffs=cutoffs,
+        gain="linear",
     )
     np.testing.assert_allclose(found.skew(), literal.skew(), atol=1e-12)
     np.testing.assert_allclose(found.base(), literal.base(), atol=1e-12)
