@@ -43,7 +43,13 @@ from rag_sourcebias.infer.means import (
     relative_delta_interval,
     skew_code,
 )
-from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
+from rag_sourcebias.measure.relevance import (
+    of_sources,
+    score_run,
+    source_codes_for,
+    source_scores,
+    stays,
+)
 from rag_sourcebias.measure.texts import data_warnings, summarise_dataset
 
 # What a system scores before or after a mitigation: five kinds of NDCG per query.
@@ -165,17 +171,11 @@ def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
     wanted = sorted((baseline, other))
     if list(tags.sources) == wanted:
         return dataset
-    recode = np.full(len(tags.sources) + 1, -1, dtype=np.int32)  # the last one for code -1
-    for code, source in enumerate(wanted):
-        recode[tags.sources.index(source)] = code
-    stays = (recode[tags.source_codes] >= 0) | (tags.source_codes < 0)
-    kept = dataset.corpus.take(np.flatnonzero(stays))
-    new = replace(kept.tags, sources=tuple(wanted), source_codes=recode[kept.tags.source_codes])
-    # the last one for judged documents that the corpus does not have
-    judged = np.append(stays, True)[tags.rows_for(qrels.doc_ids)]
+    new, rows = of_sources(tags, wanted)
+    judged = stays(source_codes_for(qrels.doc_ids, tags), tags, wanted)
     return replace(
         dataset,
-        corpus=replace(kept, tags=new),
+        corpus=replace(dataset.corpus.take(rows), tags=new),
         qrels=qrels.take(judged[qrels.doc_codes]),
     )
 

@@ -489,6 +489,20 @@ def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.i
     return found.astype(np.int64, copy=False)
 
 
+def stays(codes: npt.NDArray[np.integer[Any]], tags: TagTable, kept: Sequence[str]) -> BoolArray:
+    """Whether documents with these source codes stay where some sources are kept: all untagged."""
+    return (codes < 0) | np.isin(codes, [tags.sources.index(name) for name in kept])
+
+
+def of_sources(tags: TagTable, kept: Sequence[str]) -> tuple[TagTable, IntArray]:
+    """Return the documents of some sources, and those without one, with their rows."""
+    names = tuple(name for name in tags.sources if name in kept)
+    code_of = [names.index(name) if name in kept else -1 for name in tags.sources]
+    rows = np.flatnonzero(stays(tags.source_codes, tags, kept))
+    codes = np.array([*code_of, -1], dtype=np.int32)[tags.source_codes[rows]]
+    return replace(tags.take(rows), sources=names, source_codes=codes), rows
+
+
 def _source_codes_of(qrels: Qrels, tags: TagTable) -> IntArray:
     """Return the source code of each judged document, looked up once."""
     known = _LOOKED_UP.setdefault(tags, WeakKeyDictionary()).setdefault(qrels, {})

@@ -22,7 +22,6 @@ from rag_sourcebias.core.data import (
     FloatArray,
     IntArray,
     Qrels,
-    Query,
     Run,
     TagTable,
     places_of,
@@ -50,6 +49,7 @@ from rag_sourcebias.infer.means import (
     require_clusters,
     shared_variance,
     skew_code,
+    t_around,
     t_p_value,
     t_quantile,
     two_way_variance,
@@ -78,11 +78,13 @@ from rag_sourcebias.measure.relevance import (
     filled,
     join,
     matched,
+    of_sources,
     rank_span,
     says_what_is_not_relevant,
     score_run,
     source_codes_for,
     source_scores,
+    stays,
     trec_order,
     with_share,
 )
@@ -123,11 +125,6 @@ from rag_sourcebias.source.page import SkewReport
 # Relative Δ cells: estimate, interval, test and verdict, per measure and source.
 
 
-def others(scores: SourceScores, baseline: str) -> list[str]:
-    """Sources compared with the baseline, in order."""
-    return [name for name in scores.sources if name != baseline]
-
-
 def chance_of(hits: Hits, qrels: Qrels, groups: IntArray, config: AuditConfig) -> ChanceScores:
     """Compare two sources (groups 0 and 1) with permuted labels, under a configuration."""
     return chance_scores(
@@ -157,7 +154,6 @@ def _cell(
         rng=np.random.default_rng((config.seed, scores.measures.index(measure))),
     )
     centred, p_value = found
-    undecided = skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
     return SkewCell(
         measure=measure,
         baseline=config.baseline_source,
@@ -170,11 +166,17 @@ def _cell(
         p_value=p_value,
         p_adjusted=None,
         n_queries=len(h),
-        n_needed=queries_for_verdict(centred.interval, margin=config.margin)
-        if undecided and centred.interval is not None
-        else None,
+        n_needed=_needed(centred.interval, p_value, config),
         centred=centred,
     )
+
+
+def _needed(interval: Interval | None, p_value: float | None, config: AuditConfig) -> int | None:
+    """Return the queries that a verdict takes; None where there is one, or none is possible."""
+    undecided = skew_code(interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
+    if interval is None or not undecided:
+        return None
+    return queries_for_verdict(interval, margin=config.margin)
 
 
 def centred_delta(
@@ -378,12 +380,11 @@ def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) 
         by_query = np.mean(influence, axis=0)
         n = int(np.count_nonzero(np.any(influence, axis=0)))
         variance = float(np.var(values, ddof=1)) / k + float(by_query @ by_query) * n / (n - 1)
-        width = t_quantile(0.5 + config.confidence_level / 2, k - 1) * math.sqrt(variance)
-        interval = Interval(
-            estimate=mean,
-            lower=mean - width,
-            upper=mean + width,
-            confidence_level=config.confidence_level,
+        interval = t_around(
+            mean,
+            math.sqrt(variance),
+            k - 1,
+            level=config.confidence_level,
             method=InferCode.RANDOM_EFFECTS(),
             n_labeled=k,
             assumptions=(InferCode.QUERIES_SAMPLED(), InferCode.REWRITERS_SAMPLED(n=k)),
@@ -442,10 +443,8 @@ def verdicts_of(
         )
         if turned:
             code = SkewCode.CANNOT_TELL
-        needed = None
-        if code is SkewCode.CANNOT_TELL and not turned and centred.interval is not None:
-            # a cell that is undecided before the correction has its number already
-            needed = cell.n_needed or queries_for_verdict(centred.interval, margin=config.margin)
+        # a cell that is undecided before the correction has its number already
+        needed = cell.n_needed or _needed(centred.interval, cell.p_adjusted, config)
         found.append(
             SkewVerdict(
                 code=code,
@@ -459,7 +458,7 @@ def verdicts_of(
                 p_adjusted=cell.p_adjusted,
                 n_tests=n_tests,
                 n_queries=centred.n_queries,
-                n_needed=needed,
+                n_needed=None if turned else needed,
                 refusal=centred.refusal,
                 holes=turned,
             )
@@ -548,8 +547,8 @@ def holes_of(
     retrieved = Retrieved.of(run, qrels, tags, ties=config.ties)
     if retrieved.judged.all():
         return
-    measure, _, cutoff = config.primary_measure.partition("@")
-    alone = replace(config, measures=(measure,), cutoffs=(int(cutoff),))
+    alone = config.of_primary()
+    (cutoff,) = alone.cutoffs
     wider = _with_documents(dependence, Dependence.of(retrieved.qrels, tags, None))
     rng = np.random.default_rng((config.seed, len(qrels)))
     units = dependence.units()
@@ -561,12 +560,10 @@ def holes_of(
 
     primary = [cell for cell in cells if cell.measure == config.primary_measure]
     row = cells.index(primary[0])
-    shares = {
-        source: retrieved.share_judged(at, int(cutoff)) for at, source in enumerate(tags.sources)
-    }
+    shares = {source: retrieved.share_judged(at, cutoff) for at, source in enumerate(tags.sources)}
+    groups = dict(_groups(retrieved.sources, tags, config))
     for cell, judged in zip(primary, as_judged, strict=True):
-        group = _pair_of(retrieved.sources, tags, config.baseline_source, cell.other)
-        counted = partial(_counted, retrieved, group=group, config=alone)
+        counted = partial(_counted, retrieved, group=groups[cell.other], config=alone)
         known = [each for each in drawings if each is not None]
         skew = p_value = difference = None
         if known:
@@ -587,7 +584,7 @@ def holes_of(
 
         yield Holes(
             other=cell.other,
-            cutoff=int(cutoff),
+            cutoff=cutoff,
             judged_baseline=shares[config.baseline_source],
             judged_other=shares[cell.other],
             value=None if skew is None else skew.value,
@@ -692,6 +689,7 @@ def measure_system(
     sole_corpus: tuple[SoleCorpusCheck, ...] = (),
     notes: Sequence[Finding] = (),
     copies: Copies = _NO_COPIES,
+    asked: Mapping[str, str] | None = None,
 ) -> SystemSkew:
     """Measure one run on the mixed corpus.
 
@@ -704,6 +702,8 @@ def measure_system(
     copies : Copies, optional
         Documents that count as one, as they do in ``qrels`` already. A reader sees all of them, so
         exposure is that of the run as it is.
+    asked : mapping of str to str, optional
+        Text of each query. Where it is missing, ids stand for texts in what is kept as evidence.
     """
     lacks = check_run(run, qrels, tags)
     *attention, by_rank = exposures(run, tags, [*config.browsing, "dcg"])
@@ -721,14 +721,11 @@ def measure_system(
         ties=config.ties,
         gain=config.gain,
     )
-    compared = others(scores, config.baseline_source)
-    codes = source_codes_for(qrels.doc_ids, tags)
-    groups = {other: _pair_of(codes, tags, config.baseline_source, other) for other in compared}
     chance = {
         other: [
             chance_of(join(each, qrels, ties=config.ties), qrels, group, config) for each in counted
         ]
-        for other, group in groups.items()
+        for other, group in _groups(source_codes_for(qrels.doc_ids, tags), tags, config)
     }
     cells = tuple(
         cell
@@ -743,8 +740,12 @@ def measure_system(
     # rewrites by several models share a pair, which then has no one twin
     twins = [
         twins_of(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
-        for other in (() if config.merge_llms else compared)
+        for other in (() if config.merge_llms else chance)
     ]
+    evidence: Iterator[Evidence] = iter(())
+    if variant == "mixed":
+        cases = partial(_cases, scores, run, qrels, tags, config)
+        evidence = cases(per_query, None if asked is None else corpus, asked or {})
     return SystemSkew(
         name=run.name,
         settings=dict(settings or {}),
@@ -764,6 +765,7 @@ def measure_system(
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
         if len(per_query) > 1
         else None,
+        evidence=tuple(evidence),
     )
 
 
@@ -823,12 +825,19 @@ def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterato
             yield SourceCode.SHARED(other=cell.other, factor=information**-0.5)
 
 
-def _pair_of(codes: IntArray, tags: TagTable, baseline: str, other: str) -> IntArray:
-    """Group of each document by its source: 0 baseline, 1 other, -1 neither."""
-    group = np.full(len(codes), -1, dtype=np.int64)
-    group[codes == tags.sources.index(baseline)] = 0
-    group[codes == tags.sources.index(other)] = 1
-    return group
+def _groups(codes: IntArray, tags: TagTable, config: AuditConfig) -> Iterator[tuple[str, IntArray]]:
+    """Yield each other source with the group of each document: 0 baseline, 1 other, -1 neither.
+
+    Parameters
+    ----------
+    codes : int64 array of shape (n,)
+        Source of each document, -1 for none.
+    """
+    for code, other in enumerate(tags.sources):
+        if other != config.baseline_source:
+            group = np.where(codes == code, 1, -1)
+            group[codes == tags.sources.index(config.baseline_source)] = 0
+            yield other, group
 
 
 def settings_row(
@@ -839,25 +848,13 @@ def settings_row(
     *,
     dependence: Dependence,
     name: str,
-) -> tuple[SettingSkew, ...]:
+) -> Iterator[SettingSkew]:
     """Measure the primary measure alone, per other source, under another setting."""
-    measure, _, k = config.primary_measure.partition("@")
-    alone = replace(config, measures=(measure,), cutoffs=(int(k),))
-    codes = source_codes_for(qrels.doc_ids, tags)
-    groups = {
-        other: _pair_of(codes, tags, config.baseline_source, other)
-        for other in tags.sources
-        if other != config.baseline_source
-    }
+    alone = config.of_primary()
     hits = join(run, qrels, ties=config.ties)
-    deltas = {
-        other: centred_delta(chance_of(hits, qrels, group, alone), 0, dependence, alone)[0]
-        for other, group in groups.items()
-    }
-    return tuple(
-        SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
-        for other, delta in deltas.items()
-    )
+    for other, group in _groups(source_codes_for(qrels.doc_ids, tags), tags, config):
+        delta, _ = centred_delta(chance_of(hits, qrels, group, alone), 0, dependence, alone)
+        yield SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
 
 
 def _tie_notes(run: Run, config: AuditConfig) -> Iterator[Finding]:
@@ -908,65 +905,41 @@ def _awrf(found: Exposure, tags: TagTable) -> float | None:
 # The queries that a verdict rests on, with the texts that were ranked.
 
 
-def evidence_of(
-    system: SystemSkew,
-    run: Run,
-    qrels: Qrels,
-    tags: TagTable,
-    config: AuditConfig,
-    *,
-    corpus: Corpus | None = None,
-    queries: Sequence[Query] = (),
-) -> tuple[Evidence, ...]:
-    """Return the queries that matter most for the primary measure, one pair of documents each.
-
-    Parameters
-    ----------
-    corpus, queries
-        Texts; where they are missing, ids stand for them.
-    """
-    asked = {query.query_id: query.text for query in queries}
-    return tuple(
-        case
-        for chance in system.chance
-        for case in _cases(system, chance, run, qrels, tags, config, corpus, asked)
-    )
-
-
 def _cases(  # noqa: PLR0917 - one caller
-    system: SystemSkew,
-    chance: ChanceSkew,
+    scores: SourceScores,
     run: Run,
     qrels: Qrels,
     tags: TagTable,
     config: AuditConfig,
+    chances: Sequence[ChanceSkew],
     corpus: Corpus | None,
     asked: Mapping[str, str],
 ) -> Iterator[Evidence]:
-    scores = system.scores
-    skew = chance.skew[scores.measures.index(config.primary_measure)]
-    for at in telling(np.where(chance.both, skew, 0.0), scores.query_ids):
-        query = scores.query_ids[at]
-        sources = (config.baseline_source, chance.other)
-        pair = _relevant_pair(query, qrels, tags, sources, _ranks_of(run, query))
-        if pair is None:
-            continue
-        sides = tuple(
-            EvidenceText.of(
-                source,
-                corpus.texts[tags.row_of[name]] if corpus is not None else "",
-                doc_id=name,
-                value=rank,
+    """Yield the queries that matter most for the primary measure, one pair of documents each."""
+    row = scores.measures.index(config.primary_measure)
+    for chance in chances:
+        skew, sources = chance.skew[row], (config.baseline_source, chance.other)
+        for at in telling(np.where(chance.both, skew, 0.0), scores.query_ids):
+            query = scores.query_ids[at]
+            pair = _relevant_pair(query, qrels, tags, sources, _ranks_of(run, query))
+            if pair is None:
+                continue
+            first, second = (
+                EvidenceText.of(
+                    source,
+                    corpus.texts[tags.row_of[name]] if corpus is not None else "",
+                    doc_id=name,
+                    value=rank,
+                )
+                for source, (name, rank) in zip(sources, pair, strict=True)
             )
-            for source, (name, rank) in zip(sources, pair, strict=True)
-        )
-        yield Evidence(
-            item=query,
-            asked=asked.get(query, "") if corpus is not None else "",
-            value=float(skew[at]),
-            first=sides[0],
-            second=sides[1],
-        )
+            yield Evidence(
+                item=query,
+                asked=asked.get(query, ""),
+                value=float(skew[at]),
+                first=first,
+                second=second,
+            )
 
 
 _Ranked = tuple[str, float | None]
@@ -1478,7 +1451,12 @@ def measure_source_bias(
         counted, tags, clusters, merged_from=separate if config.merge_llms else None
     )
     several = verified is None and len(tags.sources) > 2
-    shared: dict[str, Any] = {"dependence": dependence, "corpus": corpus, "copies": known}
+    shared: dict[str, Any] = {
+        "dependence": dependence,
+        "corpus": corpus,
+        "copies": known,
+        "asked": {},
+    }
     measured = [
         measure_system(
             run,
@@ -1500,11 +1478,7 @@ def measure_source_bias(
     for system, run in zip(measured, many, strict=True):
         if several:
             systems += restricted(run, counted, tags, config, settings=system.settings, **shared)
-            systems.append(system)
-        else:
-            ranked = known.ranked(run)
-            evidence = evidence_of(system, ranked, counted, tags, config, corpus=corpus)
-            systems.append(replace(system, evidence=evidence))
+        systems.append(system)
     dataset = summarise(name=name, design=design, qrels=qrels, tags=tags, corpus=corpus)
     findings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
     if verified is not None:
@@ -1601,7 +1575,6 @@ def _corrected_cell(
         n_queries=len(several),
     )
     p_value = None if centred is None else p_of(centred)
-    undecided = skew_code(centred, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
     return replace(
         cell,
         mean_baseline=half * (1 + lead),
@@ -1610,9 +1583,7 @@ def _corrected_cell(
         interval=plain,
         refusal=None if plain else refusal,
         p_value=p_value,
-        n_needed=queries_for_verdict(centred, margin=config.margin)
-        if undecided and centred
-        else None,
+        n_needed=_needed(centred, p_value, config),
         centred=found,
     )
 
@@ -1662,41 +1633,36 @@ def assemble(
 
 
 class TwoSources(NamedTuple):
-    """Data from which the documents of all sources but two were taken out."""
+    """Data from which the documents of all sources but the baseline and another were taken out."""
 
     qrels: Qrels
     tags: TagTable
-    rows: npt.NDArray[np.intp]
-    """Rows of the table that are left."""
+    rows: IntArray  # of the table of all
+    dependence: Dependence
 
 
-def two_sources(qrels: Qrels, tags: TagTable, kept: tuple[str, str]) -> TwoSources:
-    """Take out the documents of all sources but two; what has no source stays."""
-    names = tuple(name for name in tags.sources if name in kept)
-    code_of = [names.index(name) if name in kept else -1 for name in tags.sources]
-    rows = np.flatnonzero(_stays(tags.source_codes, tags, kept))
-    left = tags.take(rows)
-    stays = _stays(source_codes_for(qrels.doc_ids, tags), tags, kept)
-    judged = qrels.take(stays[qrels.doc_codes])
-    return TwoSources(
-        qrels=replace(
+def one_by_one(
+    baseline: str, qrels: Qrels, tags: TagTable, dependence: Dependence
+) -> Iterator[TwoSources]:
+    """Yield the data of the baseline with each other source; what has no source stays."""
+    codes = source_codes_for(qrels.doc_ids, tags)
+    for other in tags.sources:
+        if other == baseline:
+            continue
+        two, rows = of_sources(tags, (baseline, other))
+        kept = stays(codes, tags, two.sources)
+        judged = qrels.take(kept[qrels.doc_codes])
+        judged = replace(
             judged,
-            doc_ids=tuple(compress(qrels.doc_ids, stays.tolist())),
-            doc_codes=(np.cumsum(stays) - 1)[judged.doc_codes].astype(np.int32),
-        ),
-        tags=replace(
-            left,
-            sources=names,
-            source_codes=np.array([*code_of, -1], dtype=np.int32)[left.source_codes],
-        ),
-        rows=rows,
-    )
-
-
-def _stays(
-    codes: npt.NDArray[np.integer[Any]], tags: TagTable, kept: tuple[str, str]
-) -> npt.NDArray[np.bool_]:
-    return (codes < 0) | np.isin(codes, [tags.sources.index(name) for name in kept])
+            doc_ids=tuple(compress(qrels.doc_ids, kept.tolist())),
+            doc_codes=(np.cumsum(kept) - 1)[judged.doc_codes].astype(np.int32),
+        )
+        yield TwoSources(
+            qrels=judged,
+            tags=two,
+            rows=rows,
+            dependence=replace(Dependence.of(judged, two, None), clusters=dependence.clusters),
+        )
 
 
 def restricted(
@@ -1707,21 +1673,15 @@ def restricted(
     *,
     dependence: Dependence,
     corpus: Corpus | None = None,
-    queries: Sequence[Query] = (),
-    settings: Mapping[str, str] | None = None,
-    copies: Copies = _NO_COPIES,
+    **about: Any,  # noqa: ANN401 - what all have alike, see measure_system
 ) -> Iterator[SystemSkew]:
     """Measure a ranking of all sources without the documents of all but one of the others.
 
     It stands in for the index of two sources where none can be built.
     """
     codes = source_codes_for(run.doc_ids, tags)[run.doc_codes]
-    for other in tags.sources:
-        if other == config.baseline_source:
-            continue
-        sources = (config.baseline_source, other)
-        two = two_sources(qrels, tags, sources)
-        left = np.flatnonzero(_stays(codes, tags, sources))
+    for two in one_by_one(config.baseline_source, qrels, tags, dependence):
+        left = np.flatnonzero(stays(codes, tags, two.tags.sources))
         sizes = np.bincount(run.query_codes[left], minlength=len(run.query_ids))
         ranking = replace(
             run,
@@ -1729,27 +1689,15 @@ def restricted(
             doc_codes=run.doc_codes[left],
             scores=None if run.scores is None else run.scores[left],
         )
-        texts = None if corpus is None else replace(corpus.take(two.rows), tags=two.tags)
-        system = measure_system(
+        yield measure_system(
             ranking,
             two.qrels,
             two.tags,
             config,
-            dependence=_of_queries(dependence, two),
-            corpus=texts,
-            settings=settings,
-            copies=copies,
+            dependence=two.dependence,
+            corpus=None if corpus is None else replace(corpus.take(two.rows), tags=two.tags),
+            **about,
         )
-        ranking = copies.ranked(ranking)
-        evidence = evidence_of(
-            system, ranking, two.qrels, two.tags, config, corpus=texts, queries=queries
-        )
-        yield replace(system, evidence=evidence)
-
-
-def _of_queries(dependence: Dependence, two: TwoSources) -> Dependence:
-    """Return what is shared in these data by queries of the same clusters."""
-    return replace(Dependence.of(two.qrels, two.tags, None), clusters=dependence.clusters)
 
 
 def _signs_differ(systems: Sequence[SystemSkew]) -> Iterator[Finding]:
@@ -2053,20 +2001,16 @@ class _Work:
 
     def parts(self, *, held: bool) -> list[_Work]:
         """Return the work for the baseline with each other source, in indices of their own."""
-        tags, baseline = self.dataset.corpus.tags, self.config.baseline_source
+        tags = self.dataset.corpus.tags
         if len(tags.sources) == 2:
             return [self]
         if held:
             return []
-        found = []
-        for other in tags.sources:
-            if other != baseline:
-                two = two_sources(self.dataset.qrels, tags, (baseline, other))
-                corpus = replace(self.dataset.corpus.take(two.rows), tags=two.tags)
-                dataset = replace(self.dataset, corpus=corpus, qrels=two.qrels)
-                found.append(
-                    replace(self, dataset=dataset, dependence=_of_queries(self.dependence, two))
-                )
+        data, found = self.dataset, []
+        for two in one_by_one(self.config.baseline_source, data.qrels, tags, self.dependence):
+            corpus = replace(data.corpus.take(two.rows), tags=two.tags)
+            dataset = replace(data, corpus=corpus, qrels=two.qrels)
+            found.append(replace(self, dataset=dataset, dependence=two.dependence))
         return found
 
     def together(self, spec: RetrieverSpec, *, alone: bool) -> Iterator[SystemSkew]:
@@ -2082,7 +2026,7 @@ class _Work:
                 self.config,
                 dependence=self.dependence,
                 corpus=data.corpus,
-                queries=data.queries,
+                asked=self.asked,
                 settings=spec.settings,
                 copies=self.copies,
             )
@@ -2150,7 +2094,7 @@ class _Work:
         sole_corpus: tuple[SoleCorpusCheck, ...] = (),
         notes: Sequence[Finding] = (),
     ) -> SystemSkew:
-        system = measure_system(
+        return measure_system(
             replace(run, name=spec.name),
             self.dataset.qrels,
             corpus.tags,
@@ -2162,21 +2106,13 @@ class _Work:
             sole_corpus=sole_corpus,
             notes=notes,
             copies=self.copies,
+            asked=self.asked,
         )
-        if variant != "mixed":
-            return system
-        return replace(
-            system,
-            evidence=evidence_of(
-                system,
-                self.copies.ranked(run),
-                self.dataset.qrels,
-                corpus.tags,
-                self.config,
-                corpus=corpus,
-                queries=self.dataset.queries,
-            ),
-        )
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """Text of each query."""
+        return {query.query_id: query.text for query in self.dataset.queries}
 
     def _alone(self, spec: RetrieverSpec, source: str) -> Run:
         self.on_stage(f"{spec.name}: {source} documents alone")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import normal_quantile, t_quantile
+from rag_sourcebias.infer.means import normal_quantile, t_around
 from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.page import SkewReport
 
@@ -73,41 +72,18 @@ def random_effects(intervals: Sequence[Interval]) -> Interval:
     weights = 1 / (within + high)
     mean = float(weights @ values / weights.sum())
     inflation = max(float(weights @ (values - mean) ** 2) / (k - 1), 1.0)
-    width = t_quantile(0.5 + level / 2, k - 1) * math.sqrt(inflation / float(weights.sum()))
-    return Interval(
-        estimate=mean,
-        lower=mean - width,
-        upper=mean + width,
-        confidence_level=level,
+    return t_around(
+        mean,
+        math.sqrt(inflation / float(weights.sum())),
+        k - 1,
+        level=level,
         method=InferCode.RANDOM_EFFECTS(),
         n_labeled=k,
         assumptions=(InferCode.STUDIES_SAMPLED(n=k),),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CombinedSkew:
-    """Centred Relative Δ of one retriever over several data sets.
-
-    Parameters
-    ----------
-    system : str
-    measure : str
-    studies : tuple of str
-        Data set and other source of each figure.
-    interval : Interval or None
-        Of the mean over data sets like these, in percent.
-    refusal : Finding or None
-    """
-
-    system: str
-    measure: str
-    studies: tuple[str, ...]
-    interval: Interval | None
-    refusal: Finding | None
-
-
-def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
+def combine_reports(reports: Sequence[SkewReport]) -> tuple[Finding, ...]:
     """Combine the primary measure of each retriever over several data sets (random effects).
 
     A data set with several other sources counts once, with the first of them that has an interval,
@@ -121,31 +97,29 @@ def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
     kinds = {(r.config.primary_measure, r.config.confidence_level) for r in reports}
     if len(kinds) > 1:
         raise DataError(f"reports differ in primary measure or confidence level: {sorted(kinds)}")
-    names = dict.fromkeys(s.name for r in reports for s in r.systems if s.variant == "mixed")
-    return tuple(_combined(name, reports) for name in names)
-
-
-def _combined(name: str, reports: Sequence[SkewReport]) -> CombinedSkew:
-    found: dict[str, Interval] = {}
+    found: dict[str, list[Interval]] = {}
     for report in reports:
-        intervals = [
-            (verdict.other, verdict.interval)
-            for system in report.systems
-            if (system.name, system.variant) == (name, "mixed")
-            for verdict in system.verdicts
-            if verdict.interval
-        ]
-        for other, one in intervals[:1]:
-            found[f"{report.data.name}, {other}"] = one
-    interval, refusal = None, None
-    try:
-        interval = random_effects(list(found.values()))
-    except InsufficientDataError as error:
-        refusal = error.finding
-    return CombinedSkew(
-        system=name,
-        measure=reports[0].config.primary_measure,
-        studies=tuple(found),
-        interval=interval,
-        refusal=refusal,
+        for name, intervals in _by_name(report).items():
+            found.setdefault(name, []).extend(intervals[:1])
+    return tuple(
+        _combined(name, reports[0].config.primary_measure, intervals)
+        for name, intervals in found.items()
     )
+
+
+def _by_name(report: SkewReport) -> dict[str, list[Interval]]:
+    """Return the intervals of each retriever, of the sources that have one."""
+    found: dict[str, list[Interval]] = {}
+    for system in report.systems:
+        if system.variant == "mixed":
+            intervals = (verdict.interval for verdict in system.verdicts)
+            found.setdefault(system.name, []).extend(filter(None, intervals))
+    return found
+
+
+def _combined(name: str, measure: str, intervals: Sequence[Interval]) -> Finding:
+    about = {"system": name, "measure": measure, "n": len(intervals)}
+    try:
+        return SourceCode.COMBINED(delta=random_effects(intervals), **about)
+    except InsufficientDataError as error:
+        return SourceCode.NOT_COMBINED(refusal=error.finding, **about)

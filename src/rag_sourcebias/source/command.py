@@ -34,7 +34,7 @@ from rag_sourcebias.retrieval.search import (
 from rag_sourcebias.retrieval.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports
-from rag_sourcebias.source.findings import AuditConfig, SourceCode
+from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
@@ -430,15 +430,7 @@ def _audit_many(
         err.print(f"data set {name}", highlight=False)
         place = None if report is None else report / name
         found.append(audit_one(folder, report=place, named=""))
-    for one in combine_reports(found):
-        code = SourceCode.COMBINED if one.interval else SourceCode.NOT_COMBINED
-        finding = code(
-            system=one.system,
-            measure=one.measure,
-            n=len(one.studies),
-            delta=one.interval,
-            refusal=one.refusal,
-        )
+    for finding in combine_reports(found):
         say(str(finding))
 
 

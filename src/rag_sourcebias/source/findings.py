@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -593,6 +593,11 @@ class AuditConfig:
         """Measure that carries the verdict."""
         leading = "NDCG" if "NDCG" in self.measures else self.measures[0]
         return self.primary or f"{leading}@{max(self.cutoffs)}"
+
+    def of_primary(self) -> AuditConfig:
+        """Return the settings with the primary measure alone."""
+        measure, _, cutoff = self.primary_measure.partition("@")
+        return replace(self, measures=(measure,), cutoffs=(int(cutoff),))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

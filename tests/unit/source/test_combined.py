@@ -13,7 +13,7 @@ from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import BM25_SETTINGS, audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports, random_effects
-from rag_sourcebias.source.findings import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig, SourceCode
 
 
 def test_random_effects_cover_the_mean_of_studies_that_differ():
@@ -53,12 +53,12 @@ def rankings(n_models: int, n: int, seed: int) -> tuple[Run, Qrels, TagTable]:
 def test_reports_are_combined_by_retriever():
     reports = [measure_source_bias(*rankings(1, 40, seed), name=f"set {seed}") for seed in range(4)]
     (found,) = combine_reports(reports)
-    assert found.system == "run"
-    assert len(found.studies) == 4
-    assert not found.interval.excludes(0)
+    assert found.numbers["system"] == "run"
+    assert found.numbers["n"] == 4
+    assert not found.numbers["delta"].excludes(0)
     again = combine_reports(reports[:2])[0]
-    assert again.interval is None
-    assert again.refusal.numbers["n_least"] == 3
+    assert again.code is SourceCode.NOT_COMBINED
+    assert again.numbers["refusal"].numbers["n_least"] == 3
     other = measure_source_bias(*rankings(1, 40, 9), config=AuditConfig(cutoffs=(1,)))
     with pytest.raises(DataError, match="differ in primary measure"):
         combine_reports([*reports, other])

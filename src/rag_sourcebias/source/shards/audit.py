@@ -19,7 +19,6 @@ from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,
     alone_checks,
     assemble,
-    evidence_of,
     measure_system,
     require_plan,
 )
@@ -67,9 +66,9 @@ class Measured:
 
     def system(self, *, alone: bool = False, variant: Variant = "mixed") -> SystemSkew:
         """Measure what was found; its evidence has ids and ranks, no texts."""
-        tags, config, run = self.found.corpus.tags, self.audit.config, self.run()
-        system = measure_system(
-            run,
+        tags, config = self.found.corpus.tags, self.audit.config
+        return measure_system(
+            self.run(),
             self.qrels,
             tags,
             config,
@@ -78,9 +77,6 @@ class Measured:
             variant=variant,
             sole_corpus=alone_checks(self.run, self.qrels, tags, config) if alone else (),
         )
-        if variant != "mixed":
-            return system
-        return replace(system, evidence=evidence_of(system, run, self.qrels, tags, config))
 
 
 # The verb: measure source bias on a corpus that is worked on shard by shard.
