@@ -38,7 +38,7 @@ NODES = {
     "pairs": 20971,
     "report": 12208,
     "retrieval": 9211,
-    "source": 24611,
+    "source": 24144,
     "style": 11849,
     "tagging": 13579,
     "terminal": 3122,

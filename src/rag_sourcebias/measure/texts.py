@@ -463,10 +463,12 @@ class DataSummary:
     origins: Mapping[str, int] = field(default_factory=dict)
 
 
-def count_pairs(tags: TagTable) -> int:
-    """Number of ``pair_id`` values shared by documents of more than one source."""
-    paired = (tags.pair_codes >= 0) & (tags.source_codes >= 0)
-    members = np.unique(np.stack((tags.pair_codes[paired], tags.source_codes[paired])), axis=1)
+def count_pairs(
+    pair_codes: npt.NDArray[np.integer[Any]], source_codes: npt.NDArray[np.integer[Any]]
+) -> int:
+    """Number of pairs shared by documents of more than one source; -1 is no pair, or source."""
+    paired = (pair_codes >= 0) & (source_codes >= 0)
+    members = np.unique(np.stack((pair_codes[paired], source_codes[paired])), axis=1)
     return int(np.count_nonzero(np.bincount(members[0]) > 1))
 
 
@@ -499,7 +501,7 @@ def summarise(
         n_judgments=len(qrels),
         documents=tags.counts(),
         origins=_origins(tags),
-        n_pairs=count_pairs(tags),
+        n_pairs=count_pairs(tags.pair_codes, tags.source_codes),
         mean_words={} if corpus is None else mean_words(corpus),
         license=license,
         attribution=attribution,

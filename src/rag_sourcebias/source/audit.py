@@ -350,7 +350,9 @@ def _weighted(
     )
 
 
-def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) -> AcrossSources:
+def across_sources(
+    chance: Sequence[ChanceSkew], row: int, config: AuditConfig
+) -> AcrossSources | None:
     """Average the primary measure over the other sources, taken as a sample of rewriters.
 
     The variance is that between sources plus that of the mean over queries: sources share both
@@ -359,10 +361,12 @@ def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) 
     Parameters
     ----------
     chance : sequence of ChanceSkew
-        One per other source, at least 2.
+        One per other source; nothing is averaged of fewer than 2.
     row : int
         Of the primary measure.
     """
+    if len(chance) < 2:
+        return None
     values, influence = [], []
     for one in chance:
         skew, base = one.skew[row], one.base[row]
@@ -742,10 +746,7 @@ def measure_system(
         twins_of(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
         for other in (() if config.merge_llms else chance)
     ]
-    evidence: Iterator[Evidence] = iter(())
-    if variant == "mixed":
-        cases = partial(_cases, scores, run, qrels, tags, config)
-        evidence = cases(per_query, None if asked is None else corpus, asked or {})
+    cases = _cases(scores, run, qrels, tags, config, per_query, corpus, asked)
     return SystemSkew(
         name=run.name,
         settings=dict(settings or {}),
@@ -762,10 +763,8 @@ def measure_system(
         notes=(*lacks, *notes, *run.notes, *_notes(run, qrels, tags, cells, config, dependence)),
         chance=per_query,
         holes=tuple(holes),
-        across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
-        if len(per_query) > 1
-        else None,
-        evidence=tuple(evidence),
+        across=across_sources(per_query, scores.measures.index(config.primary_measure), config),
+        evidence=tuple(cases) if variant == "mixed" else (),
     )
 
 
@@ -913,7 +912,7 @@ def _cases(  # noqa: PLR0917 - one caller
     config: AuditConfig,
     chances: Sequence[ChanceSkew],
     corpus: Corpus | None,
-    asked: Mapping[str, str],
+    asked: Mapping[str, str] | None,
 ) -> Iterator[Evidence]:
     """Yield the queries that matter most for the primary measure, one pair of documents each."""
     row = scores.measures.index(config.primary_measure)
@@ -927,7 +926,7 @@ def _cases(  # noqa: PLR0917 - one caller
             first, second = (
                 EvidenceText.of(
                     source,
-                    corpus.texts[tags.row_of[name]] if corpus is not None else "",
+                    "" if corpus is None or asked is None else corpus.texts[tags.row_of[name]],
                     doc_id=name,
                     value=rank,
                 )
@@ -935,7 +934,7 @@ def _cases(  # noqa: PLR0917 - one caller
             )
             yield Evidence(
                 item=query,
-                asked=asked.get(query, ""),
+                asked=(asked or {}).get(query, ""),
                 value=float(skew[at]),
                 first=first,
                 second=second,

@@ -118,8 +118,9 @@ def _by_name(report: SkewReport) -> dict[str, list[Interval]]:
 
 
 def _combined(name: str, measure: str, intervals: Sequence[Interval]) -> Finding:
-    about = {"system": name, "measure": measure, "n": len(intervals)}
+    delta, refusal, code = None, None, SourceCode.COMBINED
     try:
-        return SourceCode.COMBINED(delta=random_effects(intervals), **about)
+        delta = random_effects(intervals)
     except InsufficientDataError as error:
-        return SourceCode.NOT_COMBINED(refusal=error.finding, **about)
+        refusal, code = error.finding, SourceCode.NOT_COMBINED
+    return code(system=name, measure=measure, n=len(intervals), delta=delta, refusal=refusal)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
-    Found,
     Job,
     Known,
     LocalEngine,
@@ -37,46 +37,53 @@ from rag_sourcebias.source.shards.work import (
 # From what was found to the entries of a report.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """Measures the runs of one retriever over one excerpt.
+class Measured(NamedTuple):
+    """What was measured of one retriever, and the judgments and tags of the excerpt it was on."""
 
-    Parameters
-    ----------
-    found : Found
-    qrels : Qrels
-        Of the documents of the excerpt.
-    """
-
-    audit: _Audit
-    found: Found
+    system: SystemSkew
     qrels: Qrels
-    retriever: ShardedRetriever
-    encoder: Encoder | None
+    tags: TagTable
 
-    def run(self, view: str = MIXED) -> Run:
-        """Run of a view."""
-        found = self.found.best[view]
-        return best_run(
-            replace(found, row=np.searchsorted(self.found.rows, found.row)),
-            query_ids=[query.query_id for query in self.audit.job.dataset.queries],
-            doc_ids=self.found.corpus.doc_ids,
-            name=self.retriever.name,
-        )
 
-    def system(self, *, alone: bool = False, variant: Variant = "mixed") -> SystemSkew:
-        """Measure what was found; its evidence has ids and ranks, no texts."""
-        tags, config = self.found.corpus.tags, self.audit.config
-        return measure_system(
-            self.run(),
-            self.qrels,
-            tags,
-            config,
-            corpus=self.found.corpus,
-            settings=self.retriever.settings(self.encoder),
-            variant=variant,
-            sole_corpus=alone_checks(self.run, self.qrels, tags, config) if alone else (),
-        )
+def measured(
+    job: Job,
+    known: Known,
+    retriever: ShardedRetriever,
+    encoder: Encoder | None,
+    config: AuditConfig,
+    *,
+    alone: bool = False,
+    variant: Variant = "mixed",
+) -> Measured:
+    """Search a corpus and measure what was found; its evidence has ids and ranks, no texts."""
+    found = job.find(known, retriever, encoder, alone=alone)
+    dataset, tags = job.dataset, found.corpus.tags
+    query_ids = [query.query_id for query in dataset.queries]
+    qrels = assemble_judged(  # in the order of a data set in memory
+        dataset.judged,
+        query_ids=query_ids,
+        doc_ids=tags.doc_ids,
+        rows=rows_as_judged(map(dataset.corpus.judged_as, tags.doc_ids)),
+        where=dataset.where,
+    )
+
+    def run(view: str) -> Run:
+        best = found.best[view]
+        best = replace(best, row=np.searchsorted(found.rows, best.row))
+        return best_run(best, query_ids=query_ids, doc_ids=tags.doc_ids, name=retriever.name)
+
+    job.begin(f"{retriever.name}: measuring")
+    system = measure_system(
+        run(MIXED),
+        qrels,
+        tags,
+        config,
+        corpus=found.corpus,
+        settings=retriever.settings(encoder),
+        variant=variant,
+        sole_corpus=alone_checks(run, qrels, tags, config) if alone else (),
+    )
+    return Measured(system, qrels, tags)
 
 
 # The verb: measure source bias on a corpus that is worked on shard by shard.
@@ -143,6 +150,7 @@ def audit_source_sharded(
         dataset,
         WorkFolder.opened(Path(work_folder).absolute()),
         engine or LocalEngine(),
+        depth,
         on_stage or (lambda _: None),
         on_done,
     )
@@ -154,26 +162,26 @@ def audit_source_sharded(
     excerpt.require_sources(config.baseline_source)
     given = [one.vectors is not None for one in retrievers]
     matching, left_out = _equal_lengths(length_matched, facts, given)
-    audit = _Audit(job, config, depth)
     systems: list[SystemSkew] = []
     for retriever in retrievers:
         # For queries and settings; every worker makes its own.
         encoder = None if retriever.make_encoder is None else retriever.make_encoder()
-        measured = audit.measured(known, retriever, encoder, alone=sole_corpus)
-        job.begin(f"{retriever.name}: measuring")
-        systems.append(measured.system(alone=sole_corpus))
+        deployed = measured(job, known, retriever, encoder, config, alone=sole_corpus)
+        systems.append(deployed.system)
         if matching and retriever.vectors is None:
             shortest = job.scanned(
                 cut(corpus, facts, known.folder.sub("words-kept")),
                 f"{retriever.name}: pairs cut to equal length",
             )
-            matched = audit.measured(shortest, retriever, encoder, alone=False)
-            systems.append(matched.system(variant="length-matched"))
+            cut_short = measured(
+                job, shortest, retriever, encoder, config, variant="length-matched"
+            )
+            systems.append(cut_short.system)
     data = DataSummary(
         name=dataset.name,
         design=dataset.design,
         n_queries=len(dataset.queries),
-        n_judgments=len(measured.qrels),
+        n_judgments=len(deployed.qrels),
         documents=facts.counts(),
         n_pairs=facts.n_pairs(),
         mean_words={
@@ -183,7 +191,7 @@ def audit_source_sharded(
         license=dataset.license,
         attribution=dataset.attribution,
     )
-    findings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
+    findings = data_warnings(data, deployed.qrels, deployed.tags, config)
     if len(facts.sources) > 2:
         left_out.append(SourceCode.ONE_INDEX(severity="warning"))
     report = assemble(
@@ -206,34 +214,3 @@ def _equal_lengths(
     if matching and any(given):
         left_out.append(SourceCode.NOT_CUT(severity="warning"))
     return matching, left_out
-
-
-@dataclass(frozen=True, slots=True)
-class _Audit:
-    job: Job
-    config: AuditConfig
-    depth: int
-
-    def measured(
-        self,
-        known: Known,
-        retriever: ShardedRetriever,
-        encoder: Encoder | None,
-        *,
-        alone: bool,
-    ) -> Measured:
-        found = self.job.find(known, retriever, encoder, depth=self.depth, alone=alone)
-        dataset, doc_ids = self.job.dataset, found.corpus.doc_ids
-        return Measured(
-            audit=self,
-            found=found,
-            qrels=assemble_judged(  # in the order of a data set in memory
-                dataset.judged,
-                query_ids=[query.query_id for query in dataset.queries],
-                doc_ids=doc_ids,
-                rows=rows_as_judged(map(dataset.corpus.judged_as, doc_ids)),
-                where=dataset.where,
-            ),
-            retriever=retriever,
-            encoder=encoder,
-        )

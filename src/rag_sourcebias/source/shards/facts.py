@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -18,69 +17,30 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import write_atomic
 from rag_sourcebias.core.data import Corpus, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import Engine, ShardedCorpus
+from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.arrays import map_array, read_arrays
-from rag_sourcebias.measure.texts import cut_to_words, word_counts
+from rag_sourcebias.measure.texts import count_pairs, cut_to_words, word_counts
 from rag_sourcebias.retrieval.cache import ENCODED_TOGETHER
-
-# Tag tables of several shards put together, column by column.
-
 
 IntArray = npt.NDArray[np.int32]
 T = TypeVar("T")
+#: What an engine does with items: prepare a function, apply it to each, return the results.
+Work = Callable[[Callable[[], Callable[[Any], T]], Sequence[Any]], list[T]]
 
 
-def joined_tags(tables: Sequence[TagTable], *, sources: Sequence[str] | None = None) -> TagTable:
-    """Return one table with the rows of all, and only the names that some row has.
-
-    Parameters
-    ----------
-    sources : sequence of str, optional
-        Sources to have, sorted: a source may have no row and still be one of the corpus.
-    """
-    names, codes = _joined([(t.sources, t.source_codes) for t in tables], names=sources)
-    pair_ids, pair_codes = _joined([(t.pair_ids, t.pair_codes) for t in tables])
-    styles, style_codes = _joined([(t.styles, t.style_codes) for t in tables])
-    origins = tuple(o for t in tables for o in t.origins or [None] * len(t))
-    known = any(t.confidences is not None for t in tables)
-    return TagTable(
-        doc_ids=tuple(doc_id for table in tables for doc_id in table.doc_ids),
-        sources=names,
-        source_codes=codes,
-        pair_ids=pair_ids,
-        pair_codes=pair_codes,
-        styles=styles,
-        style_codes=style_codes,
-        origins=origins if any(origins) else None,
-        confidences=np.concatenate(
-            [
-                np.full(len(t), np.nan, dtype=np.float32)
-                if t.confidences is None
-                else t.confidences
-                for t in tables
-            ]
-        )
-        if known
-        else None,
+def joined_tags(tables: Sequence[TagTable]) -> TagTable:
+    """Return one table with the rows of all, and only the names that some row has."""
+    return TagTable.from_tags(
+        (doc_id, table.get(doc_id)) for table in tables for doc_id in table.doc_ids
     )
 
 
-def _joined(
-    columns: Sequence[tuple[Sequence[str], IntArray]], *, names: Sequence[str] | None = None
-) -> tuple[tuple[str, ...], IntArray]:
-    """Recode columns to one sorted list of names, by default those in use; −1 stays −1."""
-    if names is None:
-        used = ((own, np.unique(codes[codes >= 0])) for own, codes in columns)
-        names = sorted({own[code] for own, some in used for code in some})
-    code_of = {name: code for code, name in enumerate(names)}
-    recoded = [
-        # The last one is taken by code −1.
-        np.array([*(code_of.get(name, -1) for name in own), -1], dtype=np.int32)[codes]
-        for own, codes in columns
-    ]
-    return tuple(names), np.concatenate([np.empty(0, dtype=np.int32), *recoded])
+def recoded(codes: IntArray, names: Sequence[str], every: Sequence[str]) -> IntArray:
+    """Return codes of names as codes of these names among more of them; -1 stays -1."""
+    return np.array([*map(every.index, names), -1], dtype=np.int32)[codes]
 
 
 # What a sharded corpus over another one has of it.
@@ -198,21 +158,17 @@ class WorkFolder:
                 f"{platform.node()}: all machines must see it under this path; put it on storage "
                 "that they share"
             )
+        content = BytesIO()
+        if isinstance(values, dict):
+            np.savez(content, allow_pickle=False, **values)
+        else:
+            np.save(content, values)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            # Two workers may do one shard, when the first was taken for lost: the last one wins.
-            handle, name = tempfile.mkstemp(dir=self.path, prefix=".unfinished-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    if isinstance(values, dict):
-                        np.savez(file, allow_pickle=False, **values)
-                    else:
-                        np.save(file, values)
-                Path(name).replace(path)
-            finally:
-                Path(name).unlink(missing_ok=True)
         except OSError as error:
             raise _unwritable(path, error) from error
+        # Two workers may do one shard, when the first was taken for lost: the last one wins.
+        write_atomic(path, content.getvalue())
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:
@@ -245,25 +201,6 @@ def _scan(corpus: ShardedCorpus, folder: WorkFolder, shard: Shard) -> None:
             "sources": np.array([name.encode() for name in tags.sources], dtype=np.bytes_),
         },
     )
-
-
-def scan(
-    corpus: ShardedCorpus,
-    folder: WorkFolder,
-    engine: Engine,
-    *,
-    on_done: Callable[[int, int], None] | None = None,
-) -> list[Arrays]:
-    """Read every shard once; what is known from before is not read again.
-
-    Returns
-    -------
-    list of dict of arrays
-        For each shard digests of ids, texts and pairs, words and sources.
-    """
-    left = [shard for shard in corpus.shards if not folder.file(shard.index, "npz").exists()]
-    engine.map(task(_scan, corpus, folder), left, on_done=on_done)
-    return [folder.read_arrays(shard.index) for shard in corpus.shards]
 
 
 def digests(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
@@ -314,33 +251,32 @@ class CorpusFacts:
 
     def n_pairs(self) -> int:
         """Number of pairs with documents of more than one source."""
-        rows = np.flatnonzero((self.pair > 0) & (self.source_codes >= 0))
-        order = rows[np.lexsort((self.source_codes[rows], self.pair[rows]))]
-        pair, source = self.pair[order], self.source_codes[order]
-        same = pair[1:] == pair[:-1]
-        return len(np.unique(pair[1:][same & (source[1:] != source[:-1])]))
+        _, code = np.unique(self.pair, return_inverse=True)
+        return count_pairs(np.where(self.pair > 0, code, -1), self.source_codes)
 
 
-def gather(corpus: ShardedCorpus, found: Sequence[Arrays]) -> CorpusFacts:
-    """Put together what was found in the shards.
+def facts_of(corpus: ShardedCorpus, folder: WorkFolder, work: Work[None]) -> CorpusFacts:
+    """Read every shard once, but for those that the folder knows, and put together what is known.
 
     Raises
     ------
     DataError
         If a document id occurs twice, or the corpus is empty.
     """
-    if not found:
+    shards = tuple(corpus.shards)
+    if not shards:
         raise DataError(f"corpus {corpus.name!r} has no documents")
+    left = [shard for shard in shards if not folder.file(shard.index, "npz").exists()]
+    work(task(_scan, corpus, folder), left)
+    found = [folder.read_arrays(shard.index) for shard in shards]
     names = [[name.decode() for name in one["sources"].tolist()] for one in found]
-    sources, codes = _joined(
-        [(some, one["source"]) for some, one in zip(names, found, strict=True)],
-        names=sorted({name for some in names for name in some}),
-    )
+    sources = tuple(sorted({name for some in names for name in some}))
+    codes = [recoded(one["source"], some, sources) for some, one in zip(names, found, strict=True)]
     columns = ("words", "doc", "judged", "pair", "text")
     facts = CorpusFacts(
-        shards=tuple(corpus.shards),
+        shards=shards,
         sources=sources,
-        source_codes=codes,
+        source_codes=np.concatenate(codes),
         **{name: np.concatenate([one[name] for one in found]) for name in columns},
     )
     order = np.argsort(facts.doc, kind="stable")
