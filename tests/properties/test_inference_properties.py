@@ -11,7 +11,6 @@ from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.means import (
     adjust_p_values,
     bootstrap_means,
-    bootstrap_relative_delta,
     clustered_difference,
     clustered_mean,
     difference_test,
@@ -78,11 +77,14 @@ def test_resampling_repeats_from_a_seed(pair, seed):
         bootstrap_means(both, resamples=20, rng=seed), bootstrap_means(both, resamples=20, rng=seed)
     )
     try:
-        ends = [bootstrap_relative_delta(*pair, resamples=100, rng=seed) for _ in range(2)]
+        found = [
+            relative_delta_interval(*pair, method="bootstrap", resamples=100, rng=seed)
+            for _ in range(2)
+        ]
     except InsufficientDataError:
         return
-    assert ends[0] == ends[1]
-    assert -200 <= ends[0][0] <= ends[0][1] <= 200
+    assert found[0] == found[1]
+    assert -200 <= found[0].lower <= found[0].upper <= 200
 
 
 @given(columns(), st.sampled_from([0.9, 0.95]))

@@ -180,10 +180,6 @@ class InferCode(Code, home="infer"):
         "the sources score so rarely over {n:query|queries} that Fieller's set is unbounded at "
         "confidence level {level:level}; about {n_needed:query is|queries are} needed"
     )
-    RESAMPLES_EMPTY = (
-        "in {empty} of {resamples} resamples of {n:query|queries} neither source scores: too few "
-        "do for a bootstrap interval"
-    )
     FEW_COMMON = (
         "{n} {units} with relevant documents of both sources are too few to tell how much they "
         "vary; at least {n_needed} are needed: judge documents of both sources for more of them"

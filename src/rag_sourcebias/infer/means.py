@@ -1590,13 +1590,14 @@ def relative_delta_interval(
         )
     if method == "fieller":
         return _fieller(pair, confidence_level)
-    lower, upper = bootstrap_relative_delta(
-        baseline,
-        other,
-        confidence_level=confidence_level,
-        resamples=resamples,
-        rng=as_generator(rng),
-    )
+    means = bootstrap_means(np.column_stack((baseline, other)), resamples=resamples, rng=rng)
+    total = means.sum(axis=1)
+    seen = total > 0
+    tail = (1 - confidence_level) / 2
+    # a monotone function of ln(h / l): percentiles of one are percentiles of the other
+    lower, upper = np.quantile(
+        200 * ((means[seen, 0] - means[seen, 1]) / total[seen]), [tail, 1 - tail]
+    ).tolist()
     return pair.interval(lower, upper, confidence_level, InferCode.BOOTSTRAP)
 
 
@@ -1698,43 +1699,3 @@ def published_delta(
     except InsufficientDataError as error:
         return delta, None, error.finding
     return delta, interval, None
-
-
-def bootstrap_relative_delta(
-    baseline: FloatArray,
-    other: FloatArray,
-    *,
-    confidence_level: float = 0.95,
-    resamples: int = 10_000,
-    rng: np.random.Generator | int = 0,
-) -> tuple[float, float]:
-    """Percentile interval of Relative Δ over resampled queries.
-
-    Relative Δ is a monotone function of ln(h / l), so percentiles of one are percentiles of the
-    other.
-
-    Parameters
-    ----------
-    baseline, other : float64 arrays of shape (n,)
-        Scores of the same queries, at least 0, in any common unit.
-
-    Returns
-    -------
-    lower, upper : float
-        In percent.
-    """
-    means = bootstrap_means(
-        np.column_stack((baseline, other)), resamples=resamples, rng=as_generator(rng)
-    )
-    total = means.sum(axis=1)
-    empty = int(np.count_nonzero(total == 0))
-    if empty > resamples // 1000:
-        raise InsufficientDataError(
-            InferCode.RESAMPLES_EMPTY(empty=empty, resamples=resamples, n=len(baseline))
-        )
-    seen = total > 0
-    tail = (1 - confidence_level) / 2
-    lower, upper = np.quantile(
-        200 * ((means[seen, 0] - means[seen, 1]) / total[seen]), [tail, 1 - tail]
-    )
-    return float(lower), float(upper)

@@ -1782,27 +1782,23 @@ def source_text_statistics(
         If documents are paired and the library of a statistic is not installed.
     """
     tags = corpus.tags
-    if baseline not in tags.sources:
-        raise DataError(
-            f"no document has source {baseline!r}; sources are {', '.join(tags.sources) or 'none'}"
-        )
-    base = tags.sources.index(baseline)
-    originals: dict[int, list[str]] = defaultdict(list)
-    for row in np.flatnonzero((tags.source_codes == base) & (tags.pair_codes >= 0)):
-        originals[int(tags.pair_codes[row])].append(corpus.texts[row])
     held = {
-        tags.sources[code]: np.flatnonzero(tags.source_codes == code)
-        for code in sorted(range(len(tags.sources)), key=lambda code: code != base)
+        source: rows
+        for code, source in enumerate(tags.sources)
+        if len(rows := np.flatnonzero(tags.source_codes == code))
     }
-    if not len(held[baseline]):  # a sub-corpus keeps the names of sources it no longer holds
-        raise DataError(f"no document has source {baseline!r} any more in this part of the corpus")
+    if baseline not in held:
+        raise DataError(
+            f"no document has source {baseline!r}; sources are {', '.join(held) or 'none'}"
+        )
+    originals: dict[int, list[str]] = defaultdict(list)
+    for row in held[baseline]:
+        originals[int(tags.pair_codes[row])].append(corpus.texts[row])
+    originals[-1] = []  # documents without a pair
+    every = sorted(held.items(), key=lambda one: one[0] != baseline)
     return text_statistics(
-        {source: [corpus.texts[row] for row in rows] for source, rows in held.items() if len(rows)},
-        {
-            source: [originals.get(int(tags.pair_codes[row]), []) for row in rows]
-            for source, rows in held.items()
-            if len(rows)
-        },
+        {source: [corpus.texts[row] for row in rows] for source, rows in every},
+        {source: [originals[int(tags.pair_codes[row])] for row in rows] for source, rows in every},
         original=baseline,
         statistics=statistics,
         confidence_level=confidence_level,

@@ -42,6 +42,18 @@ def _figure(interval: Interval | None, value: float | None) -> Interval | float 
     return value if interval is None else interval
 
 
+class _Valued:
+    """A value that may have an interval."""
+
+    value: float | None
+    interval: Interval | None
+
+    @property
+    def figure(self) -> Interval | float | None:
+        """Value with its interval, or alone where that was refused."""
+        return _figure(self.interval, self.value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SkewVerdict:
     """The verdict on one primary measure, with everything it rests on.
@@ -105,7 +117,7 @@ class SkewVerdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CentredDelta:
+class CentredDelta(_Valued):
     """Relative Δ beyond what permuted source labels would give.
 
     100 · Σ ((m₁ − e₁) − (m₂ − e₂)) / (½ Σ (e₁ + e₂)) over queries with relevant documents of both
@@ -138,11 +150,6 @@ class CentredDelta:
     n_queries: int
     information: float = 1.0
 
-    @property
-    def figure(self) -> Interval | float | None:
-        """Value with its interval, or alone where that was refused."""
-        return _figure(self.interval, self.value)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChanceSkew:
@@ -164,7 +171,7 @@ class ChanceSkew:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holes:
+class Holes(_Valued):
     """What nobody judged of what was retrieved, and what it may change.
 
     Parameters
@@ -205,14 +212,9 @@ class Holes:
         """Whether counting the unjudged changes more than drawing other queries may."""
         return self.difference is not None and self.difference.excludes(0.0)
 
-    @property
-    def figure(self) -> Interval | float | None:
-        """Value with its interval, or alone where that was refused."""
-        return _figure(self.interval, self.value)
-
 
 @dataclass(frozen=True, kw_only=True)
-class SettingSkew:
+class SettingSkew(_Valued):
     """The primary measure under another setting of the same retriever.
 
     Parameters
@@ -231,14 +233,9 @@ class SettingSkew:
     value: float | None
     interval: Interval | None
 
-    @property
-    def figure(self) -> Interval | float | None:
-        """Value with its interval, or alone where that was refused."""
-        return _figure(self.interval, self.value)
-
 
 @dataclass(frozen=True, kw_only=True)
-class AcrossSources:
+class AcrossSources(_Valued):
     """Centred Relative Δ of the primary measure with the other sources as a sample of rewriters.
 
     Parameters
@@ -257,11 +254,6 @@ class AcrossSources:
     value: float
     interval: Interval | None
     refusal: Finding | None
-
-    @property
-    def figure(self) -> Interval | float | None:
-        """Value with its interval, or alone where that was refused."""
-        return _figure(self.interval, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,7 +152,7 @@ def test_a_baseline_that_no_document_has():
     ):
         source_text_statistics(corpus(), "people")
     part = corpus().take(np.array([3, 4]))
-    with pytest.raises(DataError, match="no document has source 'human' any more"):
+    with pytest.raises(DataError, match="no document has source 'human'; sources are llm:x"):
         source_text_statistics(part, "human")
 
 
