@@ -470,7 +470,7 @@ class Dependence:
         pair = np.full(len(rows), -1, dtype=np.int64)
         pair[known] = tags.pair_codes[rows[known]]
         rewriters = None
-        if merged_from is not None:
+        if merged_from not in (None, tags):
             rewriters = np.full(len(rows), -1, dtype=np.int64)
             rewriters[known] = merged_from.source_codes[rows[known]]
             kept = np.array([name in tags.sources for name in merged_from.sources])

@@ -443,9 +443,9 @@ def _predict(
     return predicted, missed
 
 
-def p_of(found: Interval, value: float = 0.0) -> float:
-    """Return the p-value of a true value, by inverting a symmetric interval of this module."""
+def p_of(found: Interval) -> float:
+    """Return the p-value of a true value of 0, by inverting a symmetric interval of this module."""
     from scipy.special import ndtr
 
     error = found.half_width / normal_quantile(0.5 + found.confidence_level / 2)
-    return 2 * float(ndtr(-abs(found.estimate - value) / error)) if error > 0 else 0.0
+    return 2 * float(ndtr(-abs(found.estimate) / error)) if error > 0 else 0.0

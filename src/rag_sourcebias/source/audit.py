@@ -26,7 +26,7 @@ from rag_sourcebias.core.data import (
     TagTable,
     places_of,
 )
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, if_enough
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.infer.findings import InferCode
@@ -1090,8 +1090,6 @@ def _pair_keys(
     qrels: Qrels, tags: TagTable, rows: IntArray, source: str
 ) -> tuple[IntArray, IntArray]:
     """Unique (query, pair) keys of the relevant documents of a source, and their qrels doc."""
-    if source not in tags.sources:
-        raise DataError(f"no document has source {source!r}; sources are {list(tags.sources)}")
     doc = qrels.doc_codes.astype(np.int64)
     row = rows[doc]
     wanted = np.flatnonzero(
@@ -1166,10 +1164,7 @@ def win_rate_at(
         outcome is separated, the clusters do not vary, or a covariate is constant at another
         value than ``at``.
     """
-    check_level(confidence_level)
     n, p = covariates.shape
-    if wins.shape != (n,) or clusters.shape != (n,) or at.shape != (p,):
-        raise DataError("wins, covariates, clusters and at disagree in shape")
     code = group_codes(clusters)
     g = int(code.max(initial=-1)) + 1
     _require_enough(wins, n_clusters=g, n_covariates=p)
@@ -1446,9 +1441,7 @@ def measure_source_bias(
     separate, tags = tags, merge_llms(tags) if config.merge_llms else tags
     if corpus is not None and config.merge_llms:
         corpus = replace(corpus, tags=tags)
-    dependence = Dependence.of(
-        counted, tags, clusters, merged_from=separate if config.merge_llms else None
-    )
+    dependence = Dependence.of(counted, tags, clusters, merged_from=separate)
     several = verified is None and len(tags.sources) > 2
     shared: dict[str, Any] = {
         "dependence": dependence,
@@ -1456,8 +1449,9 @@ def measure_source_bias(
         "copies": known,
         "asked": {},
     }
-    measured = [
-        measure_system(
+    systems: list[SystemSkew] = []
+    for run in many:
+        system = measure_system(
             run,
             counted,
             tags,
@@ -1466,25 +1460,17 @@ def measure_source_bias(
             variant="together" if several else "mixed",
             **shared,
         )
-        for run in many
-    ]
-    if verified is not None:
-        measured = [
-            corrected(system, run, qrels, config, dependence=dependence, verified=verified)
-            for system, run in zip(measured, many, strict=True)
-        ]
-    systems: list[SystemSkew] = []
-    for system, run in zip(measured, many, strict=True):
+        if verified is not None:
+            system = corrected(system, run, qrels, config, dependence=dependence, verified=verified)
         if several:
             systems += restricted(run, counted, tags, config, settings=system.settings, **shared)
         systems.append(system)
     dataset = summarise(name=name, design=design, qrels=qrels, tags=tags, corpus=corpus)
-    findings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
-    if verified is not None:
-        findings = (_about_tags(verified), *findings)
-    findings = (*findings, *known.findings)
+    findings = [] if verified is None else [_about_tags(verified)]
+    findings += data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
+    findings += known.findings
     if several:
-        findings = (*findings, SourceCode.RESTRICTED(severity="warning"))
+        findings.append(SourceCode.RESTRICTED(severity="warning"))
     return assemble(systems, dataset, config, findings=findings)
 
 
@@ -1730,15 +1716,8 @@ def match_lengths(corpus: Corpus) -> Corpus:
     """Cut every version of a document to the length of its shortest version, in words.
 
     Documents without a pair stay as they are. Used to see how much of a skew is length.
-
-    Raises
-    ------
-    DataError
-        If no documents are paired.
     """
     codes = corpus.tags.pair_codes
-    if not np.any(codes >= 0):
-        raise DataError("no document has a pair_id, so lengths cannot be matched")
     counts = word_counts(corpus.texts)
     shortest = np.full(len(corpus.tags.pair_ids), np.iinfo(np.int64).max)
     np.minimum.at(shortest, codes[codes >= 0], counts[codes >= 0])
@@ -1874,14 +1853,14 @@ def audit_source(
         counted.qrels,
         dataset.corpus.tags,
         clusters,
-        merged_from=separate if config.merge_llms else None,
+        merged_from=separate,
     )
     paired = bool(np.any(dataset.corpus.tags.pair_codes >= 0))
     work = _Work(counted, config, depth, dependence, on_stage, known)
     systems: list[SystemSkew] = []
     left_out = stand_in = False
-    for spec in retrievers:
-        first = spec.first if isinstance(spec, RerankedSpec) else spec
+    firsts = [spec.first if isinstance(spec, RerankedSpec) else spec for spec in retrievers]
+    for spec, first in zip(retrievers, firsts, strict=True):
         held = isinstance(first, ApplicationSpec | FinishedRun)  # the documents that it holds
         controls = not held and (rerank_controls or first is spec)
         stand_in |= held
@@ -1898,7 +1877,7 @@ def audit_source(
     data = summarise_dataset(dataset)
     findings = list(data_warnings(data, dataset.qrels, dataset.corpus.tags, config))
     findings += known.findings
-    findings += _languages(dataset.corpus, retrievers)
+    findings += _languages(dataset.corpus, firsts)
     if left_out:
         findings.append(SourceCode.NOT_REPEATED(severity="warning"))
     if stand_in and len(dataset.corpus.tags.sources) > 2:
@@ -1920,8 +1899,7 @@ def audit_source(
 
 def _languages(corpus: Corpus, retrievers: Sequence[RetrieverSpec]) -> Iterator[Finding]:
     for spec in retrievers:
-        first = spec.first if isinstance(spec, RerankedSpec) else spec
-        foreign = first.language_warning(corpus) if isinstance(first, BM25Spec) else None
+        foreign = spec.language_warning(corpus) if isinstance(spec, BM25Spec) else None
         if foreign is not None:
             yield foreign
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tagged_texts import corpus_of
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.measure.texts import jaccard, mean_words, overlap, word_counts
 from rag_sourcebias.source.audit import match_lengths
 
@@ -63,8 +62,3 @@ def test_match_lengths_cuts_to_the_shortest_version():
 def test_match_lengths_of_a_single_pair():
     given = corpus_of(("h", "human", "p", "one two three"), ("l", "llm:x", "p", "one two"))
     assert match_lengths(given).texts == ("one two", "one two")
-
-
-def test_match_lengths_needs_pairs():
-    with pytest.raises(DataError, match="no document has a pair_id"):
-        match_lengths(corpus_of(("a", "human", None, "x")))

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize, root
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.source.audit import win_rate_at
 
@@ -99,10 +99,3 @@ class TestRefusals:
         _, x, clusters = data()
         with pytest.raises(InsufficientDataError, match="separate wins from losses completely"):
             win_rate_at((x[:, 0] > -0.3).astype(float), x, clusters, at=AT)
-
-    def test_shapes(self):
-        wins, x, clusters = data()
-        with pytest.raises(DataError, match="disagree in shape"):
-            win_rate_at(wins[:-1], x, clusters, at=AT)
-        with pytest.raises(DataError, match="disagree in shape"):
-            win_rate_at(wins, x, clusters, at=AT[:1])
