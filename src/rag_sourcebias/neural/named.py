@@ -27,6 +27,7 @@ from rag_sourcebias.retrieval.search import (
     ParsedSpec,
     number,
     parse_spec,
+    refuse_options,
 )
 
 # Encoders from a model's name and options.
@@ -102,11 +103,7 @@ class SpecBuilder:
         spec = parse_spec(f"dense:{text}")
         if not spec.model:
             raise DataError(f"encoder {text!r} names no model; write for example all-MiniLM-L6-v2")
-        if unknown := spec.options.keys() - set(ENCODER_OPTIONS):
-            raise DataError(
-                f"an encoder has no option {', '.join(sorted(unknown))}; there are "
-                f"{', '.join(ENCODER_OPTIONS)}"
-            )
+        refuse_options("an encoder", spec.options, ENCODER_OPTIONS)
         # one model may be audited several times, with other settings
         told = [f"{k}={spec.options[k]}" for k in ("dtype", "max_length") if k in spec.options]
         encoder = self.encoder_of(spec)

@@ -786,12 +786,11 @@ def named_retriever(text: str, models: Models) -> RetrieverSpec:
             f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
             f"{spec.kind}:all-MiniLM-L6-v2"
         )
-    rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
     if factory is not None:
+        rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
         return factory(models.encoder_of(spec), **rest)
-    if unknown := rest.keys() - {"similarity"}:
-        raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
-    similarity = similarity_of(rest)
+    refuse_options(f"retriever kind {spec.kind!r}", spec.options, (*ENCODER_OPTIONS, "similarity"))
+    similarity = similarity_of(spec.options)
     name = f"dense:{spec.model}"
     return DenseSpec(
         models.encoder_of(spec), name=name, similarity=similarity, progress=models.progress
@@ -799,8 +798,7 @@ def named_retriever(text: str, models: Models) -> RetrieverSpec:
 
 
 def _bm25(spec: ParsedSpec) -> RetrieverSpec:
-    if unknown := spec.options.keys() - set(_BM25_OPTIONS):
-        raise _unknown(spec, unknown, _BM25_OPTIONS)
+    refuse_options(f"retriever kind {spec.kind!r}", spec.options, _BM25_OPTIONS)
     if spec.model == "paper":
         return BM25Spec.paper()
     if spec.model:
@@ -812,8 +810,10 @@ def _bm25(spec: ParsedSpec) -> RetrieverSpec:
     return BM25Spec(**numbers, **words)  # type: ignore[arg-type]
 
 
-def _unknown(spec: ParsedSpec, options: set[str], known: tuple[str, ...]) -> DataError:
-    return DataError(
-        f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
-        f"{', '.join(known)}{meant(min(options), known)}"
-    )
+def refuse_options(what: str, options: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse options that a name does not have."""
+    if unknown := sorted(set(options).difference(known)):
+        raise DataError(
+            f"{what} has no option {', '.join(unknown)}; there are "
+            f"{', '.join(known)}{meant(unknown[0], known)}"
+        )

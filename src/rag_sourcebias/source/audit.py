@@ -561,6 +561,7 @@ def holes_of(
     drawings = [by_part]
     if len(qrels.query_ids) < _MANY_QUERIES:
         drawings = [filled(retrieved, rng) for _ in range(_DRAWINGS)]
+    known = [each for each in drawings if each is not None]
 
     primary = [cell for cell in cells if cell.measure == config.primary_measure]
     row = cells.index(primary[0])
@@ -568,7 +569,6 @@ def holes_of(
     groups = dict(_groups(retrieved.sources, tags, config))
     for cell, judged in zip(primary, as_judged, strict=True):
         counted = partial(_counted, retrieved, group=groups[cell.other], config=alone)
-        known = [each for each in drawings if each is not None]
         skew = p_value = difference = None
         if known:
             skew, p_value = centred_delta(counted(known), 0, wider, alone)
@@ -962,25 +962,21 @@ def _relevant_pair(
     """
     judged = (qrels.query_codes == qrels.query_ids.index(query)) & (qrels.grades > 0)
     names = [qrels.doc_ids[code] for code in qrels.doc_codes[judged]]
-    rows = tags.rows_for(names)
-    held = [
-        [
-            (name, int(tags.pair_codes[row]))
-            for name, row in zip(names, rows, strict=True)
-            if row >= 0 and tags.source_codes[row] == tags.sources.index(source)
-        ]
+    held = [(name, tags.get(name)) for name in names]
+    first, second = (
+        [(name, known.pair_id) for name, known in held if known.source == source]
         for source in sources
-    ]
+    )
     last = len(rank) + 1
     choices = [
-        (not pair == twin >= 0, min(rank.get(first, last), rank.get(second, last)), first, second)
-        for first, pair in held[0]
-        for second, twin in held[1]
+        (pair is None or pair != twin, min(rank.get(one, last), rank.get(other, last)), one, other)
+        for one, pair in first
+        for other, twin in second
     ]
     if not choices:
         return None
-    *_, first, second = min(choices)
-    return (first, rank.get(first)), (second, rank.get(second))
+    *_, one, other = min(choices)
+    return (one, rank.get(one)), (other, rank.get(other))
 
 
 def _ranks_of(run: Run, query: str) -> dict[str, float]:

@@ -29,6 +29,7 @@ from rag_sourcebias.retrieval.search import (
     ENCODER_OPTIONS,
     named_retriever,
     parse_spec,
+    refuse_options,
     similarity_of,
 )
 from rag_sourcebias.retrieval.shards import ShardedDataset, open_sharded, open_vectors
@@ -221,7 +222,7 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
     options = dict(spec.options)
     similarity = similarity_of(options)
     if spec.kind == "dense" and spec.model:
-        _refuse_others(text, options, (*ENCODER_OPTIONS, "similarity"))
+        refuse_options(f"retriever {text!r}", options, (*ENCODER_OPTIONS, "similarity"))
         recipe = partial(batched_encoder, spec.model, options)
         recipe()  # a model that is not there is refused before the corpus is read
         return ShardedRetriever(
@@ -231,7 +232,7 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
         )
     if spec.kind == "given":
         files = {key: options.pop(key, "") for key in ("documents", "queries")}
-        _refuse_others(text, options, ("documents", "queries", "similarity"))
+        refuse_options(f"retriever {text!r}", options, ("documents", "queries", "similarity"))
         if missing := [key for key, value in files.items() if not value]:
             raise DataError(
                 f"retriever {text!r} names no {' and no '.join(missing)}; write "
@@ -251,13 +252,6 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
         f"retriever {text!r} cannot work shard by shard; there are dense:<model> and "
         "given:<name>,documents=<file.npy>,queries=<file.npy>, others need --engine memory"
     )
-
-
-def _refuse_others(text: str, options: dict[str, str], known: Sequence[str]) -> None:
-    if unknown := sorted(options.keys() - set(known)):
-        raise DataError(
-            f"retriever {text!r} has no option {', '.join(unknown)}; there are {', '.join(known)}"
-        )
 
 
 # ``audit``: measure skew on a data set or on finished runs.
