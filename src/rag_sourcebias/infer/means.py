@@ -32,11 +32,17 @@ from rag_sourcebias.measure.relevance import relative_delta
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 
 
+def _blocks(n: int, resamples: int) -> Iterator[slice]:
+    """Rows of as many resamples of n units as are held at once."""
+    step = max(1, _BLOCK // n)
+    for start in range(0, resamples, step):
+        yield slice(start, min(start + step, resamples))
+
+
 def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterator[FloatArray]:
     """Random 0 and 1 in blocks of some rows, of shape (rows, n)."""
-    block = max(1, _BLOCK // n)
-    for start in range(0, resamples, block):
-        rows = min(block, resamples - start)
+    for part in _blocks(n, resamples):
+        rows = part.stop - part.start
         drawn = np.frombuffer(generator.bytes(-(-rows * n // 8)), dtype=np.uint8)
         yield np.unpackbits(drawn, count=rows * n).reshape(rows, n).astype(np.float64)
 
@@ -46,9 +52,8 @@ def resampled_counts(
 ) -> Iterator[FloatArray]:
     """Give in blocks how often each of n units is drawn, of shape (rows, n)."""
     generator = as_generator(rng)
-    block = max(1, _BLOCK // n)
-    for start in range(0, resamples, block):
-        rows = min(block, resamples - start)
+    for part in _blocks(n, resamples):
+        rows = part.stop - part.start
         drawn = generator.integers(0, n, size=(rows, n)) + np.arange(rows)[:, None] * n
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
@@ -73,9 +78,8 @@ def bootstrap_means(
     rows, counts = np.unique(columns, axis=0, return_counts=True)
     n, distinct = len(columns), len(rows)
     result = np.empty((resamples, columns.shape[1]))
-    block = max(1, _BLOCK // max(n, distinct))
-    for start in range(0, resamples, block):
-        size = min(block, resamples - start)
+    for part in _blocks(n, resamples):
+        size = part.stop - part.start
         if distinct * 8 < n:
             drawn = generator.multinomial(n, counts / n, size=size)
         else:
@@ -85,7 +89,7 @@ def bootstrap_means(
             which += np.arange(size, dtype=np.int32)[:, None] * np.int32(distinct)
             drawn = np.bincount(which.ravel(), minlength=size * distinct)
             drawn = drawn.reshape(size, distinct)
-        result[start : start + size] = drawn.astype(np.float64) @ rows / n
+        result[part] = drawn.astype(np.float64) @ rows / n
     return result
 
 
@@ -113,18 +117,16 @@ def dirichlet_sums(
     rows, counts = np.unique(columns, axis=0, return_counts=True)
     shapes = np.append(counts, 1).astype(np.float64)
     sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
-    block = max(1, _BLOCK // len(shapes))
-    for start in range(0, resamples, block):
-        stop = min(start + block, resamples)
-        size = (stop - start, len(shapes))
+    for part in _blocks(len(shapes), resamples):
+        size = (part.stop - part.start, len(shapes))
         weights = (
             generator.standard_exponential(size)
             if len(rows) == len(columns)
             else generator.standard_gamma(shapes, size)
         )
         weights /= weights.sum(axis=1, keepdims=True)
-        sums[start:stop] = weights[:, :-1] @ rows
-        share[start:stop] = weights[:, -1]
+        sums[part] = weights[:, :-1] @ rows
+        share[part] = weights[:, -1]
     return sums, share
 
 
@@ -849,9 +851,6 @@ def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
     return max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0)
 
 
-_CHUNK = 4_000_000  # resampled values held at a time
-
-
 def bootstrap_interval(
     y: npt.ArrayLike,
     *,
@@ -871,10 +870,9 @@ def bootstrap_interval(
     values = spread_values(y)
     n, generator = len(values), as_generator(rng)
     means = np.empty(n_resamples)
-    step = max(_CHUNK // n, 1)
-    for start in range(0, n_resamples, step):
-        stop = min(start + step, n_resamples)
-        means[start:stop] = values[generator.integers(0, n, (stop - start, n))].mean(axis=1)
+    for part in _blocks(n, n_resamples):
+        rows = part.stop - part.start
+        means[part] = values[generator.integers(0, n, (rows, n))].mean(axis=1)
     tail = 0.5 - confidence_level / 2
     lower, upper = np.quantile(means, [tail, 1 - tail]).tolist()
     mean = float(values.mean())

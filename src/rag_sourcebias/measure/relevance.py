@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -533,10 +533,6 @@ class SourceScores:
     measures: tuple[str, ...]
     values: npt.NDArray[np.float64] = field(repr=False)
     n_relevant: npt.NDArray[np.int32] = field(repr=False)
-    axes_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "values": ("measures", "sources", "query_ids"),
-        "n_relevant": ("sources", "query_ids"),
-    }
 
     def of(self, measure: str, source: str) -> FloatArray:
         """Per-query values of one measure for one source, shape (nq,)."""

@@ -798,7 +798,7 @@ def named_retriever(text: str, models: Models) -> RetrieverSpec:
 
 
 def _bm25(spec: ParsedSpec) -> RetrieverSpec:
-    refuse_options(f"retriever kind {spec.kind!r}", spec.options, _BM25_OPTIONS)
+    refuse_options("retriever kind 'bm25'", spec.options, _BM25_OPTIONS)
     if spec.model == "paper":
         return BM25Spec.paper()
     if spec.model:

@@ -137,40 +137,6 @@ def chance_of(hits: Hits, qrels: Qrels, groups: IntArray, config: AuditConfig) -
     )
 
 
-def _cell(
-    scores: SourceScores,
-    measure: str,
-    other: str,
-    found: tuple[CentredDelta, float | None],
-    config: AuditConfig,
-) -> SkewCell:
-    h, low = scores.of(measure, config.baseline_source), scores.of(measure, other)
-    delta, interval, refusal = published_delta(
-        h,
-        low,
-        confidence_level=config.confidence_level,
-        method=config.interval_method,
-        resamples=config.resamples,
-        rng=np.random.default_rng((config.seed, scores.measures.index(measure))),
-    )
-    centred, p_value = found
-    return SkewCell(
-        measure=measure,
-        baseline=config.baseline_source,
-        other=other,
-        mean_baseline=float(h.mean()),
-        mean_other=float(low.mean()),
-        relative_delta=delta,
-        interval=interval,
-        refusal=refusal,
-        p_value=p_value,
-        p_adjusted=None,
-        n_queries=len(h),
-        n_needed=_needed(centred.interval, p_value, config),
-        centred=centred,
-    )
-
-
 def _needed(interval: Interval | None, p_value: float | None, config: AuditConfig) -> int | None:
     """Return the queries that a verdict takes; None where there is one, or none is possible."""
     undecided = skew_code(interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
@@ -321,9 +287,7 @@ def _require_even(unit_of: IntArray) -> None:
     if round(effective) < _LEAST_EFFECTIVE:
         needed = math.ceil(n * _LEAST_EFFECTIVE / effective)
         raise InsufficientDataError(
-            SourceCode.UNEVEN(n=n, effective=effective, least=_LEAST_EFFECTIVE, n_needed=needed),
-            n=n,
-            n_needed=needed,
+            SourceCode.UNEVEN(n=n, effective=effective, least=_LEAST_EFFECTIVE, n_needed=needed)
         )
 
 
@@ -418,9 +382,7 @@ def _require_informative(independent: float, least: int, n: int, what: str) -> N
         raise InsufficientDataError(
             SourceCode.UNINFORMATIVE(
                 n=n, units=what, independent=independent, n_least=least, n_needed=needed
-            ),
-            n=n,
-            n_needed=needed,
+            )
         )
 
 
@@ -441,7 +403,8 @@ def verdicts_of(
         known = by_source.get(cell.other)
         turned = (
             known is not None
-            and code not in (SkewCode.REFUSED, _with(known, config))
+            and code is not SkewCode.REFUSED
+            and code is not skew_code(known.interval, known.p_adjusted, margin=config.margin)
             # too few queries may decide one way of counting and not the other
             and (code is not SkewCode.CANNOT_TELL or known.apart)
         )
@@ -468,11 +431,6 @@ def verdicts_of(
             )
         )
     return tuple(found)
-
-
-def _with(holes: Holes, config: AuditConfig) -> SkewCode:
-    """Return the verdict with the unjudged counted at the rate of their source."""
-    return skew_code(holes.interval, holes.p_adjusted, margin=config.margin)
 
 
 def adjusted(
@@ -642,12 +600,6 @@ def _change(
     return if_enough(clustered_mean, values[1] - values[0], units, confidence_level=level)
 
 
-def _unknown_holes(qrels: Qrels, tags: TagTable) -> Iterator[Finding]:
-    """Say where holes cannot be told; versions of one document are judged together."""
-    if not says_what_is_not_relevant(qrels) and not tags.pair_ids:
-        yield SourceCode.ONLY_RELEVANT()
-
-
 def averaged(chances: Sequence[ChanceScores]) -> ChanceScores:
     """Return what several drawings of the same judgments give on average."""
     n = len(chances)
@@ -778,10 +730,34 @@ def _cells(
     """Yield the cell of each measure; the first of ``chance`` is of the best copies."""
     best, *drawn = chance
     for i, measure in enumerate(scores.measures):
-        found = centred_delta(best, i, dependence, config)
+        centred, p_value = centred_delta(best, i, dependence, config)
         if drawn:
-            found = _hull(found, centred_delta(averaged(drawn), i, dependence, config))
-        yield _cell(scores, measure, other, found, config)
+            of_any = centred_delta(averaged(drawn), i, dependence, config)
+            centred, p_value = _hull((centred, p_value), of_any)
+        h, low = scores.of(measure, config.baseline_source), scores.of(measure, other)
+        delta, interval, refusal = published_delta(
+            h,
+            low,
+            confidence_level=config.confidence_level,
+            method=config.interval_method,
+            resamples=config.resamples,
+            rng=np.random.default_rng((config.seed, i)),
+        )
+        yield SkewCell(
+            measure=measure,
+            baseline=config.baseline_source,
+            other=other,
+            mean_baseline=float(h.mean()),
+            mean_other=float(low.mean()),
+            relative_delta=delta,
+            interval=interval,
+            refusal=refusal,
+            p_value=p_value,
+            p_adjusted=None,
+            n_queries=len(h),
+            n_needed=_needed(centred.interval, p_value, config),
+            centred=centred,
+        )
 
 
 def _hull(best: _Centred, drawn: _Centred) -> _Centred:
@@ -809,7 +785,9 @@ def _notes(  # noqa: PLR0917 - one caller
     dependence: Dependence,
 ) -> Iterator[Finding]:
     yield from _tie_notes(run, config)
-    yield from _unknown_holes(qrels, tags)
+    # versions of one document are judged together
+    if not says_what_is_not_relevant(qrels) and not tags.pair_ids:
+        yield SourceCode.ONLY_RELEVANT()
     yield from _shared_documents(cells, config)
     if dependence.clusters is not None:
         n = len(np.unique(dependence.clusters))
@@ -1180,7 +1158,7 @@ def win_rate_at(
     np.add.at(sums, code, design * (wins - fitted)[:, None])
     variance = float((bread @ (sums.T @ sums) @ bread)[0, 0]) * g / (g - 1)
     if variance < _CONSTANT**2:
-        raise InsufficientDataError(SourceCode.ALL_AGREE(n=g), n=g)
+        raise InsufficientDataError(SourceCode.ALL_AGREE(n=g))
     width = t_quantile(0.5 + confidence_level / 2, g - 1) * math.sqrt(variance)
     assumptions = [InferCode.QUERIES_SAMPLED, InferCode.ODDS_LINEAR]
     if np.any((at < covariates.min(axis=0)) | (covariates.max(axis=0) < at)):
@@ -1201,9 +1179,7 @@ def _require_enough(wins: FloatArray, *, n_clusters: int, n_covariates: int) -> 
     needed = 10 * (n_covariates + 1)
     if n_clusters < needed:
         raise InsufficientDataError(
-            SourceCode.FEW_FOR_COVARIATES(n_covariates=n_covariates, n_needed=needed, n=n_clusters),
-            n=n_clusters,
-            n_needed=needed,
+            SourceCode.FEW_FOR_COVARIATES(n_covariates=n_covariates, n_needed=needed, n=n_clusters)
         )
     events = min(float(wins.sum()), float(len(wins) - wins.sum()))
     if events < _MIN_EVENTS:

@@ -51,11 +51,7 @@ def random_effects(intervals: Sequence[Interval]) -> Interval:
     """
     k = len(intervals)
     if k < _FEWEST:
-        raise InsufficientDataError(
-            SourceCode.FEW_STUDIES(n=k, n_least=_FEWEST),
-            n=k,
-            n_needed=_FEWEST,
-        )
+        raise InsufficientDataError(SourceCode.FEW_STUDIES(n=k, n_least=_FEWEST), n_needed=_FEWEST)
     level = intervals[0].confidence_level
     z = normal_quantile(0.5 + level / 2)
     values = np.array([one.estimate for one in intervals])
