@@ -187,9 +187,9 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
     x, y = [], []
     for name, split in sets.items():
         found = dataset(name, split)
-        from rag_sourcebias.measure.texts import mean_words
+        from rag_sourcebias.measure.texts import summarise_dataset
 
-        words = mean_words(found.corpus)
+        words = dict(summarise_dataset(found).mean_words)
         human = words.pop("human")
         for source, mean in words.items():
             x.append(f"{name}, {source}")

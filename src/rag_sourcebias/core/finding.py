@@ -613,12 +613,7 @@ class Evidence:
         return replace(self, asked="", first=first, second=second)
 
 
-def telling(
-    values: npt.NDArray[np.float64],
-    names: Sequence[str],
-    *,
-    weight: npt.NDArray[np.float64] | None = None,
-) -> npt.NDArray[np.int64]:
+def telling(values: npt.NDArray[np.float64], names: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return the places of the values that matter most for their sum, and of a few against it.
 
     Parameters
@@ -627,14 +622,11 @@ def telling(
         What each case adds; 0 adds nothing.
     names : sequence of str, length n
         Break ties, so that equal reports name equal cases.
-    weight : float array of shape (n,), optional
-        Which of two equal values matters more.
     """
     sign = 1.0 if np.nansum(values) >= 0 else -1.0
-    second = np.zeros(len(values)) if weight is None else weight
     order = sorted(
         (i for i in range(len(values)) if np.isfinite(values[i]) and abs(values[i]) > 1e-12),
-        key=lambda i: (-round(abs(float(values[i])), 9), -float(second[i]), names[i]),
+        key=lambda i: (-round(abs(float(values[i])), 9), names[i]),
     )
     with_it = [i for i in order if sign * values[i] > 0]
     against = [i for i in order if sign * values[i] < 0]

@@ -1682,9 +1682,6 @@ def published_delta(
     rng: np.random.Generator | int = 0,
 ) -> tuple[float | None, Interval | None, Finding | None]:
     """Return Relative Δ as published, its interval, and why there is none."""
-    delta = relative_delta(float(baseline.mean()), float(other.mean()))
-    if delta is None:
-        return None, None, InferCode.NEITHER_SCORES(n=len(baseline))
     try:
         interval = relative_delta_interval(
             baseline,
@@ -1695,5 +1692,5 @@ def published_delta(
             rng=rng,
         )
     except InsufficientDataError as error:
-        return delta, None, error.finding
-    return delta, interval, None
+        return relative_delta(float(baseline.mean()), float(other.mean())), None, error.finding
+    return interval.estimate, interval, None

@@ -68,6 +68,21 @@ def cut_to_words(text: str, n_words: int) -> str:
     return ""
 
 
+def words_kept(pair_codes: npt.NDArray[np.integer[Any]], counts: npt.NDArray[Any]) -> IntArray:
+    """Return the words of the shortest version of each text; all of one without a pair (-1)."""
+    shortest = np.full(int(pair_codes.max(initial=-1)) + 2, np.iinfo(np.int64).max)
+    np.minimum.at(shortest, pair_codes, counts)
+    return np.where(pair_codes >= 0, shortest[pair_codes], counts)
+
+
+def cut_texts(texts: Sequence[str], kept: npt.NDArray[Any]) -> tuple[str, ...]:
+    """Return texts with so many words of each."""
+    found = list(texts)
+    for row in np.flatnonzero(word_counts(texts) > kept):
+        found[row] = cut_to_words(found[row], int(kept[row]))
+    return tuple(found)
+
+
 # BLEU, METEOR and ROUGE-L of one text against another, each from its library.
 # The libraries belong to the extra ``text`` and are imported when a measure is first used.
 
@@ -453,13 +468,13 @@ def count_pairs(
     return int(np.count_nonzero(np.bincount(members[0]) > 1))
 
 
-def mean_words(corpus: Corpus) -> dict[str, float]:
+def mean_words(
+    counts: npt.NDArray[np.integer[Any]], sources: Sequence[str], codes: npt.NDArray[Any]
+) -> dict[str, float]:
     """Mean document length in words per source."""
-    counts = word_counts(corpus.texts)
-    codes = corpus.tags.source_codes
     return {
         source: float(counts[codes == code].mean())
-        for code, source in enumerate(corpus.tags.sources)
+        for code, source in enumerate(sources)
         if np.any(codes == code)  # a sub-corpus keeps the names of sources it no longer holds
     }
 
@@ -483,7 +498,9 @@ def summarise(
         documents=tags.counts(),
         origins=_origins(tags),
         n_pairs=count_pairs(tags.pair_codes, tags.source_codes),
-        mean_words={} if corpus is None else mean_words(corpus),
+        mean_words={}
+        if corpus is None
+        else mean_words(word_counts(corpus.texts), tags.sources, tags.source_codes),
         license=license,
         attribution=attribution,
     )

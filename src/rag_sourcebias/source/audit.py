@@ -94,12 +94,13 @@ from rag_sourcebias.measure.texts import (
     DataSummary,
     Design,
     copies_of,
-    cut_to_words,
+    cut_texts,
     data_warnings,
     overlap,
     summarise,
     summarise_dataset,
     word_counts,
+    words_kept,
 )
 from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
 from rag_sourcebias.retrieval.rerank import RerankedSpec
@@ -835,16 +836,13 @@ def settings_row(
 
 
 def _tie_notes(run: Run, config: AuditConfig) -> Iterator[Finding]:
-    if run.scores is not None and len(run):
-        top = max(config.cutoffs)
-        tied = (run.scores[1:] == run.scores[:-1]) & (
-            (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
-        )
-        n_tied = len(np.unique(run.query_codes[1:][tied]))
-        if n_tied:
-            averaged = config.ties == "expected"
-            code = SourceCode.TIES_AVERAGED if averaged else SourceCode.TIES_BROKEN
-            yield code(n=n_tied, n_queries=len(run.query_ids), rank=top + 1)
+    top = max(config.cutoffs)
+    start, stop = rank_span(run, np.arange(len(run)), ties="expected")
+    n_tied = len(np.unique(run.query_codes[(stop > start + 1) & (start < top)]))
+    if n_tied:
+        averaged = config.ties == "expected"
+        code = SourceCode.TIES_AVERAGED if averaged else SourceCode.TIES_BROKEN
+        yield code(n=n_tied, n_queries=len(run.query_ids), rank=top + 1)
 
 
 def _exposure(
@@ -961,9 +959,8 @@ def _ranks_of(run: Run, query: str) -> dict[str, float]:
     """Return the rank of each document that was retrieved for a query."""
     if query not in run.query_ids:
         return {}
-    at = run.query_ids.index(query)
-    codes = run.doc_codes[run.offsets[at] : run.offsets[at + 1]].tolist()
-    return {run.doc_ids[code]: float(rank) for rank, code in enumerate(codes, start=1)}
+    found = run.ranked_list(run.query_ids.index(query))
+    return {name: float(rank) for rank, name in enumerate(found.doc_ids, start=1)}
 
 
 # Two versions of one document: which is ranked higher.
@@ -1689,14 +1686,8 @@ def match_lengths(corpus: Corpus) -> Corpus:
 
     Documents without a pair stay as they are. Used to see how much of a skew is length.
     """
-    codes = corpus.tags.pair_codes
-    counts = word_counts(corpus.texts)
-    shortest = np.full(len(corpus.tags.pair_ids), np.iinfo(np.int64).max)
-    np.minimum.at(shortest, codes[codes >= 0], counts[codes >= 0])
-    texts = list(corpus.texts)
-    for row in np.flatnonzero((codes >= 0) & (counts > shortest[codes])):
-        texts[row] = cut_to_words(texts[row], int(shortest[codes[row]]))
-    return Corpus(texts=tuple(texts), tags=corpus.tags)
+    kept = words_kept(corpus.tags.pair_codes, word_counts(corpus.texts))
+    return replace(corpus, texts=cut_texts(corpus.texts, kept))
 
 
 def source_text_statistics(

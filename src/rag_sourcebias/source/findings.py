@@ -108,9 +108,12 @@ class SkewVerdict:
     @property
     def favoured(self) -> str:
         """Source that is favoured; "" where none is."""
-        if self.code is SkewCode.FAVOURS_BASELINE:
-            return self.baseline
-        return self.other if self.code is SkewCode.FAVOURS_OTHER else ""
+        return {1: self.baseline, -1: self.other}.get(self.side, "")
+
+    @property
+    def side(self) -> int:
+        """1 where the baseline is favoured, −1 where the other source is, 0 where neither is."""
+        return {SkewCode.FAVOURS_BASELINE: 1, SkewCode.FAVOURS_OTHER: -1}.get(self.code, 0)
 
 
 # What was found for one retriever: scores per source, Relative Δ, twins, exposure.
@@ -1103,11 +1106,10 @@ class Comparison:
             for check in system.sole_corpus
             if (check.other, check.measure) == (verdict.other, verdict.measure)
         ]
-        side = 1 if verdict.favoured == verdict.baseline else -1
         against = [
             name
             for name, each in figures
-            if each and side * (each.upper if side > 0 else each.lower) < 0
+            if each and each.excludes(0.0) and verdict.side * each.estimate < 0
         ]
         shown = shown_of(system, verdict.favoured)
         if shown and shown.difference and shown.difference.upper < 0:
@@ -1127,9 +1129,7 @@ class Comparison:
     def turned(self) -> bool:
         """Whether the verdict points the other way than the count."""
         lead = self.tally.baseline - self.tally.other
-        if self.verdict.code is SkewCode.FAVOURS_BASELINE:
-            return lead < 0
-        return self.verdict.code is SkewCode.FAVOURS_OTHER and lead > 0
+        return self.verdict.side * lead < 0
 
 
 def comparisons(report: SkewResults) -> tuple[Comparison, ...]:

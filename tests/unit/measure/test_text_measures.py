@@ -37,9 +37,12 @@ def test_mean_words_per_source():
     both = corpus_of(
         ("a", "human", None, "one two"), ("b", "human", None, ""), ("c", "llm:x", None, "x")
     )
-    assert mean_words(both) == {"human": 1.0, "llm:x": 1.0}
-    assert mean_words(both.of_source("human")) == {"human": 1.0}
-    assert mean_words(corpus_of(("a", None, None, "x"))) == {}
+    parts = (both, both.of_source("human"), corpus_of(("a", None, None, "x")))
+    means = [
+        mean_words(word_counts(part.texts), part.tags.sources, part.tags.source_codes)
+        for part in parts
+    ]
+    assert means == [{"human": 1.0, "llm:x": 1.0}, {"human": 1.0}, {}]
 
 
 def test_match_lengths_cuts_to_the_shortest_version():

@@ -13,7 +13,7 @@ from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
 from rag_sourcebias.intake.beir import assemble_judged, rows_as_judged
-from rag_sourcebias.measure.texts import CopyCode, DataSummary, data_warnings
+from rag_sourcebias.measure.texts import CopyCode, DataSummary, data_warnings, mean_words
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.retrieval.shards import ShardedDataset
 from rag_sourcebias.source.audit import (
@@ -184,10 +184,7 @@ def audit_source_sharded(
         n_judgments=len(deployed.qrels),
         documents=facts.counts(),
         n_pairs=facts.n_pairs(),
-        mean_words={
-            name: float(facts.words[facts.source_codes == code].mean(dtype=np.float64))
-            for code, name in enumerate(facts.sources)
-        },
+        mean_words=mean_words(facts.words, facts.sources, facts.source_codes),
         license=dataset.license,
         attribution=dataset.attribution,
     )

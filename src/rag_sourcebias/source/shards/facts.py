@@ -22,7 +22,7 @@ from rag_sourcebias.core.data import Corpus, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.intake.arrays import map_array, read_arrays
-from rag_sourcebias.measure.texts import count_pairs, cut_to_words, word_counts
+from rag_sourcebias.measure.texts import count_pairs, cut_texts, word_counts, words_kept
 from rag_sourcebias.retrieval.cache import ENCODED_TOGETHER
 
 IntArray = npt.NDArray[np.int32]
@@ -251,8 +251,13 @@ class CorpusFacts:
 
     def n_pairs(self) -> int:
         """Number of pairs with documents of more than one source."""
+        return count_pairs(self.pair_codes, self.source_codes)
+
+    @property
+    def pair_codes(self) -> npt.NDArray[np.int64]:
+        """Number of each pair, -1 for none; shape (n,)."""
         _, code = np.unique(self.pair, return_inverse=True)
-        return count_pairs(np.where(self.pair > 0, code, -1), self.source_codes)
+        return np.where(self.pair > 0, code, -1)
 
 
 def facts_of(corpus: ShardedCorpus, folder: WorkFolder, work: Work[None]) -> CorpusFacts:
@@ -397,19 +402,12 @@ class CutCorpus(OverCorpus):
     def read(self, shard: Shard) -> Corpus:
         """Read a shard and cut its texts."""
         corpus = self.corpus.read(shard)
-        keep: Any = self.folder.map_array(shard.index)
-        texts = list(corpus.texts)
-        for row in np.flatnonzero(word_counts(corpus.texts) > keep):
-            texts[row] = cut_to_words(texts[row], int(keep[row]))
-        return Corpus(texts=tuple(texts), tags=corpus.tags)
+        return replace(corpus, texts=cut_texts(corpus.texts, self.folder.map_array(shard.index)))
 
 
 def cut(corpus: ShardedCorpus, facts: CorpusFacts, folder: WorkFolder) -> CutCorpus:
     """Cut every version of a document to the words of its shortest one."""
-    names, code = np.unique(facts.pair, return_inverse=True)
-    shortest = np.full(len(names), np.iinfo(np.int32).max, dtype=np.int32)
-    np.minimum.at(shortest, code, facts.words)
-    kept = np.where(facts.pair > 0, shortest[code], facts.words).astype(np.int32)
+    kept = words_kept(facts.pair_codes, facts.words).astype(np.int32)
     for shard in facts.shards:
         if not folder.file(shard.index, "npy").exists():
             folder.write(shard.index, kept[shard.rows.start : shard.rows.stop])
