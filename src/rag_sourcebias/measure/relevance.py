@@ -323,14 +323,7 @@ class Cells:
         order = np.argsort(cell, kind="stable")
         kept, cell = kept[order], cell[order]
         start, stop = hits.start[kept], hits.stop[kept]
-        place = np.arange(len(cell))
-        first_of_cell = _first(cell)
-        if np.all(stop - start == 1):
-            tied, before = np.ones_like(place), place - first_of_cell
-        else:
-            bounds, block = _tie_blocks(cell, start)
-            tied = np.diff(bounds)[block]
-            before = bounds[block] - first_of_cell
+        bounds, block = _tie_blocks(cell, start)
         relevant = np.flatnonzero((qrels.grades > 0) & (groups[qrels.doc_codes] >= 0))
         ideal_cell = (
             qrels.query_codes[relevant].astype(np.int64) * n_groups
@@ -345,8 +338,8 @@ class Cells:
             grade=hits.grade[kept],
             start=start,
             stop=stop,
-            tied=tied,
-            before=before,
+            tied=np.diff(bounds)[block],
+            before=bounds[block] - _first(cell),
             n_relevant=np.bincount(ideal_cell, minlength=n_cells),
             ideal_cell=ideal_cell,
             ideal_grade=qrels.grades[relevant][best].astype(np.int64),
@@ -760,11 +753,10 @@ class _Labels:
         level = np.searchsorted(levels, hits.grade[hit])
         bounds, block = _tie_blocks(query, start)
         first = np.searchsorted(query, query)
-        before, tied = [], []
-        for g in range(n_levels):
-            upto = np.concatenate(([0], np.cumsum(level == g)))
-            before.append(upto[bounds[block]] - upto[first])
-            tied.append(upto[bounds[block + 1]] - upto[bounds[block]])
+        # hits of each grade up to every one, from none
+        upto = np.cumsum(level == np.arange(n_levels)[:, None], axis=1)
+        upto = np.pad(upto, ((0, 0), (1, 0)))
+        opens = upto[:, bounds[block]]
         of_level = n[:, query, level]
         return cls(
             both=both,
@@ -776,8 +768,8 @@ class _Labels:
             stop=hits.stop[hit],
             n=n,
             share=of_level / np.maximum(of_level.sum(axis=0), 1),
-            before=np.array(before).reshape(n_levels, -1),
-            tied=np.array(tied).reshape(n_levels, -1),
+            before=opens - upto[:, first],
+            tied=upto[:, bounds[block + 1]] - opens,
         )
 
     def expected(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
@@ -1117,7 +1109,9 @@ def filled(
             holes = each[grade[each] < 0]
             if not len(holes):
                 continue
-            pool = _nearest(donors, at)
+            # above it first, then below
+            nearest = (*donors[at::-1], *donors[at + 1 :])
+            pool = next((grades for grades in nearest if len(grades)), None)
             if pool is None:
                 return None
             grade[holes] = rng.choice(pool, size=len(holes))
@@ -1130,13 +1124,6 @@ def with_share(retrieved: Retrieved, share: float, rng: np.random.Generator) -> 
     holes = np.flatnonzero(~retrieved.judged)
     grade[holes[rng.random(len(holes)) < share]] = 1
     return grade
-
-
-def _nearest(donors: Sequence[IntArray], at: int) -> IntArray | None:
-    """Return the grades of a bin, or of the nearest that has any: above it first, then below."""
-    above = [donors[b] for b in range(at, -1, -1)]
-    below = list(donors[at + 1 :])
-    return next((grades for grades in above + below if len(grades)), None)
 
 
 def _appended(judged: npt.NDArray[np.int32], new: IntArray) -> npt.NDArray[np.int32]:

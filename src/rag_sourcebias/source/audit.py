@@ -818,23 +818,6 @@ def _groups(codes: IntArray, tags: TagTable, config: AuditConfig) -> Iterator[tu
             yield other, group
 
 
-def settings_row(
-    run: Run,
-    qrels: Qrels,
-    tags: TagTable,
-    config: AuditConfig,
-    *,
-    dependence: Dependence,
-    name: str,
-) -> Iterator[SettingSkew]:
-    """Measure the primary measure alone, per other source, under another setting."""
-    alone = config.of_primary()
-    hits = join(run, qrels, ties=config.ties)
-    for other, group in _groups(source_codes_for(qrels.doc_ids, tags), tags, config):
-        delta, _ = centred_delta(chance_of(hits, qrels, group, alone), 0, dependence, alone)
-        yield SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
-
-
 def _tie_notes(run: Run, config: AuditConfig) -> Iterator[Finding]:
     top = max(config.cutoffs)
     start, stop = rank_span(run, np.arange(len(run)), ties="expected")
@@ -1696,7 +1679,6 @@ def source_text_statistics(
     *,
     statistics: Sequence[str] = TEXT_STATISTICS,
     confidence_level: float = 0.95,
-    sample: int = 2_000,
     rng: np.random.Generator | int = 0,
 ) -> tuple[TextStatistic, ...]:
     """Summarise the texts of each source, and what rewrites keep of the baseline's texts.
@@ -1708,7 +1690,7 @@ def source_text_statistics(
     baseline : str
         The source whose documents are the originals. A document of another source is compared
         with its twins there (the most similar counts); without one it counts for words only.
-    statistics, confidence_level, sample, rng
+    statistics, confidence_level, rng
         As for :func:`~rag_sourcebias.infer.texts.text_statistics`.
 
     Returns
@@ -1744,7 +1726,6 @@ def source_text_statistics(
         original=baseline,
         statistics=statistics,
         confidence_level=confidence_level,
-        sample=sample,
         rng=rng,
     )
 
@@ -1994,26 +1975,26 @@ class _Work:
         self.on_stage(f"{spec.name}: measuring")
         deployed = self._measure(run, spec, corpus, sole_corpus=checks, notes=notes)
         if with_strip and isinstance(spec, BM25Spec):
-            deployed = replace(deployed, strip=self._strip(spec))
+            deployed = replace(deployed, strip=tuple(self._strip(spec)))
         return [deployed, *systems]
 
-    def _strip(self, spec: BM25Spec) -> tuple[SettingSkew, ...]:
-        """Measure what other usual settings of BM25 would have given."""
-        found: list[SettingSkew] = []
+    def _strip(self, spec: BM25Spec) -> Iterator[SettingSkew]:
+        """Yield what other usual settings of BM25 would have given, by the primary measure."""
+        alone, qrels, tags = self.config.of_primary(), self.dataset.qrels, self.dataset.corpus.tags
+        groups = dict(_groups(source_codes_for(qrels.doc_ids, tags), tags, alone))
         for k1, b in BM25_SETTINGS:
             if (k1, b) == (spec.k1, spec.b):
                 continue
             name = f"k1={k1:g}, b={b:g}"
             self.on_stage(f"{spec.name}: with {name}")
-            found += settings_row(
-                self.copies.ranked(self._search(replace(spec, k1=k1, b=b), self.dataset.corpus)),
-                self.dataset.qrels,
-                self.dataset.corpus.tags,
-                self.config,
-                dependence=self.dependence,
-                name=name,
-            )
-        return tuple(found)
+            run = self._search(replace(spec, k1=k1, b=b), self.dataset.corpus)
+            hits = join(self.copies.ranked(run), qrels, ties=alone.ties)
+            for other, group in groups.items():
+                chance = chance_of(hits, qrels, group, alone)
+                delta, _ = centred_delta(chance, 0, self.dependence, alone)
+                yield SettingSkew(
+                    other=other, setting=name, value=delta.value, interval=delta.interval
+                )
 
     def length_matched(self, spec: RetrieverSpec) -> SystemSkew:
         self.on_stage(f"{spec.name}: pairs cut to equal length")
@@ -2025,10 +2006,7 @@ class _Work:
         run: Run,
         spec: RetrieverSpec,
         corpus: Corpus,
-        *,
-        variant: Variant = "mixed",
-        sole_corpus: tuple[SoleCorpusCheck, ...] = (),
-        notes: Sequence[Finding] = (),
+        **about: Any,  # noqa: ANN401 - of this run, see measure_system
     ) -> SystemSkew:
         return measure_system(
             replace(run, name=spec.name),
@@ -2038,11 +2016,9 @@ class _Work:
             dependence=self.dependence,
             corpus=corpus,
             settings=spec.settings,
-            variant=variant,
-            sole_corpus=sole_corpus,
-            notes=notes,
             copies=self.copies,
             asked=self.asked,
+            **about,
         )
 
     @property
