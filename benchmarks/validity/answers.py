@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from counting import study
 from rates import row
+from worlds import topics
 
 from rag_sourcebias.answers.audit import measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig, AnswerScorer, AnswerStyle, AnswerUse
@@ -38,7 +39,10 @@ WORLDS: dict[str, tuple[float, float, FloatArray]] = {
     "style, systems differ": (0.0, 8.0, _UNEVEN),
     "correctness and style": (1.5, 1.0, _UNEVEN),
     "barely useful": (0.17771, 0.0, np.full(4, 0.7)),  # an AUC of .55 exactly
+    # Systems are better at some topics, which are declared as clusters.
+    "topics": (1.5, 0.0, np.full(4, 0.7)),
 }
+_TOPICAL = 0.6  # of a system at a topic, in standard deviations of the noise
 # Where nothing but the weight of the system is missing.
 NULL = {
     "style": "noise",
@@ -68,18 +72,29 @@ def draw(world: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, Answ
     )
 
 
-def audit(world: str, n: int, rng: np.random.Generator) -> AnswerScorer:
-    """Audit one draw as a user would."""
-    scores, answers = draw(world, n, rng)
-    config = AnswerConfig(resamples=400)
-    report = measure_answer_bias({"score": scores}, answers, config=config, text_statistics=False)
+def audit(
+    world: str, n: int, rng: np.random.Generator, own: float = 0.0, *, declared: bool = True
+) -> AnswerScorer:
+    """Audit one draw as a user would, who declares topics; ``own`` is planted beside these."""
+    (scores, answers), clusters = draw(world, n, rng), None
+    if world == "topics":
+        effects, clusters = topics(n, len(SYSTEMS), rng)
+        scores += (_TOPICAL * effects + own * _OWN).ravel()
+    report = measure_answer_bias(
+        {"score": scores},
+        answers,
+        config=AnswerConfig(resamples=400),
+        clusters=clusters if declared else None,
+        text_statistics=False,
+    )
     return report.scorers[0]
 
 
 def truth(world: str) -> tuple[float, float]:
     """AUC within systems, and unfairness: noise has a standard deviation of 1."""
     right, own, _ = WORLDS[world]
-    return NormalDist().cdf(right / 2**0.5), float(np.std(own * _OWN))
+    variance = 1 + _TOPICAL**2 * (world == "topics")
+    return NormalDist().cdf(right / (2 * variance) ** 0.5), float(np.std(own * _OWN))
 
 
 def counts(world: str, n: int, runs: int, seed: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from counting import study
 from rates import row
+from worlds import topics
 
 from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.style.audit import measure_style_bias
@@ -68,6 +69,7 @@ WORLDS: dict[str, tuple[float, Callable[[int], FloatArray], Callable[..., FloatA
     "gradient": (1.5, _gradient, _plain),
     "gradient, ties": (1.5, _gradient, _ties),
     "nearly one order": (5.0, _gradient, _plain),
+    "topics": (0.0, _one, _plain),  # styles suit some topics, which are declared as clusters
 }
 NULL = tuple(name for name, world in WORLDS.items() if not world[0])
 COVERAGE = ("alike", "one style", "nearly one order")
@@ -93,11 +95,18 @@ def _texts(n: int, k: int) -> StyledTexts:
     )
 
 
-def audit(scores: FloatArray, resamples: int, margin: float = 0.1) -> StyleSystem:
+def audit(
+    scores: FloatArray,
+    resamples: int,
+    margin: float = 0.1,
+    clusters: dict[str, str] | None = None,
+) -> StyleSystem:
     """Audit similarities as a user would."""
     n, k = scores.shape
     config = StyleConfig(resamples=resamples, original="style 0", margin=margin)
-    report = measure_style_bias({"retriever": scores[:, None]}, _texts(n, k), config=config)
+    report = measure_style_bias(
+        {"retriever": scores[:, None]}, _texts(n, k), config=config, clusters=clusters
+    )
     return report.systems[0]
 
 
@@ -121,8 +130,11 @@ def counts(world: str, n: int, k: int, planted: bool, runs: int, seed: int) -> d
     found = dict.fromkeys(StyleCode, 0) | {"unfairness": 0, "means": 0, "refused": 0, "rejected": 0}
     sums = []
     for run in range(runs):
-        scores = draw(world, n, k, rng, faded=planted)
-        system = audit(scores, 400 if covering else 100, min(margin, 0.999))
+        scores, clusters = draw(world, n, k, rng, faded=planted), None
+        if world == "topics":
+            effects, clusters = topics(n, k, rng)
+            scores += effects
+        system = audit(scores, 400 if covering else 100, min(margin, 0.999), clusters)
         verdict, first = system.finding, system.rows[0]
         found[verdict.code] += 1
         found["rejected"] += first.friedman.p_value < 0.05
@@ -144,7 +156,8 @@ def cells() -> list[tuple[str, int, int, bool]]:
     found = [(w, n, k, False) for w in COVERAGE for n in COVERED for k in STYLES]
     found += [(w, n, 4, False) for w in FOUR_COVERAGE for n in COVERED]
     found += [(NULL[0], n, k, False) for n in SIZES for k in STYLES]
-    found += [(w, n, 4, False) for w in NULL[1:] for n in FEW]
+    found += [(w, n, 4, False) for w in NULL[1:-1] for n in FEW]
+    found += [("topics", n, 4, False) for n in SIZES[2:]]  # with fewer, clusters are refused
     found += [(PLANTED[0], n, k, True) for n in SIZES for k in STYLES]
     return found + [(PLANTED[1], n, 4, True) for n in FEW]
 

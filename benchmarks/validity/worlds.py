@@ -101,6 +101,13 @@ def ranked(world: Setting, relevant: FloatArray, rng: np.random.Generator, depth
     )
 
 
+def topics(n: int, k: int, rng: np.random.Generator) -> tuple[FloatArray, dict[str, str]]:
+    """Draw what topics of Zipf sizes add to k columns, shape (n, k), and the topic of each row."""
+    weight = 1 / np.arange(1, 41)
+    topic = rng.choice(len(weight), size=n, p=weight / weight.sum())
+    return rng.normal(size=(len(weight), k))[topic], {str(i): f"t{t}" for i, t in enumerate(topic)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """One kind of world: ``build(n)`` gives its fixed part, ``scores`` what relevant rows score.

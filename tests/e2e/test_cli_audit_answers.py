@@ -70,6 +70,21 @@ def test_options_reach_the_audit(folder: Path) -> None:
     assert len(scorer["adjusted_scores"]) == 0
 
 
+def test_questions_that_share_a_topic(folder: Path) -> None:
+    questions = dict.fromkeys(row[0] for row in answer_rows(60, np.random.default_rng(1)))
+    rows = [[question, f"topic {i % 12}"] for i, question in enumerate(questions)]
+    write_csv(folder / "topics.csv", ("question", "cluster"), rows)
+    named = ("--cluster-file", "topics.csv", "--query", "question")
+    succeed(*SCORED, *named, "--report", "out", cwd=folder)
+    found = report_of(folder / "out")
+    assert found["scorers"][0]["raw"]["unfairness"]["n_labeled"] == 10  # where all are right
+    assert "12 clusters" in found["warnings"][0]
+    assert "--query question" in found["inputs"]
+    write_csv(folder / "topics.csv", ("question", "cluster"), rows[1:])
+    assert "1 queries have a cluster or answers, not both" in refused(*SCORED, *named, cwd=folder)
+    assert "columns of --cluster-file" in refused(*SCORED, *named[2:], cwd=folder)
+
+
 def test_one_file_per_system(folder: Path) -> None:
     head = ("user_input", "response", "reference", "correct", "sim")
     for system in WORDS:

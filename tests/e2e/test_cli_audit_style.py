@@ -53,6 +53,18 @@ def report_of(folder: Path) -> dict:
     return found
 
 
+def test_queries_that_share_a_topic(folder: Path) -> None:
+    rows = [f"q{i},topic {i % 8}\n" for i in range(30)]
+    (folder / "topics.csv").write_text("query_id,cluster\n" + "".join(rows), encoding="utf-8")
+    succeed(*AUDIT, *SHORT, "--cluster-file", "topics.csv", "--report", "out", cwd=folder)
+    found = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    assert found["systems"][0]["rows"][0]["average_ranks"][0]["n_labeled"] == 8
+    few = "query_id,cluster\n" + "".join(f"q{i},topic {i % 5}\n" for i in range(30))
+    (folder / "topics.csv").write_text(few, encoding="utf-8")
+    told = refused(*AUDIT, "--cluster-file", "topics.csv", cwd=folder)
+    assert "at least 6 clusters, or queries, not 5" in told
+
+
 def test_a_lexical_audit_gives_table_and_reports(folder: Path) -> None:
     shown = succeed(*AUDIT, "--no-text-statistics", "--report", "out", cwd=folder)
     assert "löud 🎉" in shown

@@ -60,13 +60,16 @@ from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     bootstrap_means,
-    clustered_difference,
-    clustered_mean,
+    cluster_flips,
     crossing,
+    declared_clusters,
     expit,
+    flipped_mean,
     normal_quantile,
     of_queries,
     queries_to_tell,
+    require_even,
+    require_flippable,
     t_quantile,
 )
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
@@ -77,6 +80,7 @@ MIN_ROWS = 20
 
 def spread_interval(
     columns: FloatArray,
+    clusters: IntArray | None = None,
     *,
     ddof: int = 0,
     confidence_level: float = 0.95,
@@ -94,13 +98,16 @@ def spread_interval(
     ----------
     columns : float64 array of shape (n, k)
         One row per query, one column per system.
+    clusters : int64 array of shape (n,), optional
+        Codes of clusters of queries. The means that sign flips of whole clusters do not reject,
+        along the direction seen, are kept then.
     ddof : int
         As for the estimate, the plain standard deviation of the column means.
 
     Raises
     ------
     InsufficientDataError
-        With fewer than 20 rows.
+        With fewer than 20 rows, or clusters that are too few or too uneven.
     """
     n, k = columns.shape
     if n < MIN_ROWS:
@@ -112,6 +119,15 @@ def spread_interval(
     means = columns.mean(axis=0)
     deviations = means - means.mean()
     seen = float(np.linalg.norm(deviations))
+    scale = math.sqrt(k - ddof)
+    if clusters is not None:
+        require_flippable(clusters, confidence_level)
+        centred = columns - columns.mean(axis=1, keepdims=True)
+        flips = cluster_flips(centred, clusters, resamples=resamples, seed=rng)
+        lower, upper = flips.ends(confidence_level, flips.direction)
+        return flips.interval(
+            seen / scale, max(lower, 0.0) / scale, upper / scale, confidence_level
+        )
     errors = bootstrap_means(columns, resamples=resamples, rng=as_generator(rng)) - means
     errors -= errors.mean(axis=1, keepdims=True)
     # To the variance and the quantile of a t interval: without it 20 rows of 2 columns cover .91.
@@ -130,7 +146,6 @@ def spread_interval(
     lower, upper = (
         crossing(partial(at, p), seen, start=start) if start else 0.0 for p in (1 - tail, tail)
     )
-    scale = math.sqrt(k - ddof)
     return of_queries(
         seen / scale,
         lower / scale,
@@ -177,8 +192,15 @@ def auc_interval(
         step = t_quantile(1 - tail, found.n_pairs - 1) * _error(found.influence) / (auc * (1 - auc))
         middle = math.log(auc / (1 - auc))
         lower, upper = (expit(middle + sign * step) for sign in (-1, 1))
-    n = len(found.influence)
-    return of_queries(auc, lower, upper, level=confidence_level, method=code, n=n)
+    return of_queries(
+        auc,
+        lower,
+        upper,
+        level=confidence_level,
+        method=code,
+        n=len(found.influence),
+        sampled=InferCode.CLUSTERS_SAMPLED,
+    )
 
 
 def auc_change_interval(
@@ -205,10 +227,13 @@ def auc_change_interval(
         level=confidence_level,
         method=InferCode.DELONG_CHANGE,
         n=len(influence),
+        sampled=InferCode.CLUSTERS_SAMPLED,
     )
 
 
 def _usable(answers: AnswerScores, *, within_systems: bool) -> QuestionAUC:
+    if answers.clusters is not None:
+        require_even(answers.clusters)
     found = question_auc(answers, within_systems=within_systems)
     if found.n_pairs < _MIN_PAIRS:
         raise InsufficientDataError(
@@ -256,16 +281,17 @@ def measure_bias(
     pairs = paired_correct(answers)
     spread = answer_spread(answers, ddof=config.ddof)
     level = config.confidence_level
+    mean_of = _mean_of(pairs.clusters, config)
     threshold = _threshold(answers, config, notes, called)
     inversions = attempt(lambda: rank_inversions(answers), notes, f"{called}, order of systems")
     if inversions is not None:
-        sure = tuple(_beyond_chance(answers, inversions, level))
+        sure = tuple(_beyond_chance(answers, inversions, config))
         inversions = replace(inversions, beyond_chance=sure)
     return AnswerBias(
         spread=spread,
         means=tuple(
             attempt(
-                partial(clustered_mean, column, confidence_level=level),
+                partial(mean_of, column),
                 notes,
                 f"{called}, mean of {name!r}",
             )
@@ -274,6 +300,7 @@ def measure_bias(
         unfairness=attempt(
             lambda: spread_interval(
                 pairs.scores,
+                pairs.clusters,
                 ddof=config.ddof,
                 confidence_level=level,
                 resamples=config.resamples,
@@ -282,7 +309,7 @@ def measure_bias(
             notes,
             f"{called}, unfairness",
         ),
-        differences=tuple(_differences(pairs, spread, config, notes, called)),
+        differences=tuple(_differences(pairs, spread, mean_of, notes, called)),
         length_correlation=length_correlation(answers),
         auc=attempt(lambda: auc_interval(answers, confidence_level=level), notes, f"{called}, AUC"),
         auc_within=attempt(
@@ -299,10 +326,13 @@ def measure_bias(
 
 def questions_needed(answers: AnswerScores, config: AnswerConfig) -> int:
     """Questions answered correctly by all systems that would tell whether a score rewards style."""
-    columns = paired_correct(answers).scores
+    pairs = paired_correct(answers)
+    columns = pairs.scores
     if len(columns) < MIN_ROWS:
         return MIN_ROWS
     within = np.sqrt(columns.var(axis=0, ddof=1).mean())
+    if pairs.clusters is not None:
+        require_flippable(pairs.clusters, config.confidence_level)
     tail = (1 - config.confidence_level) / 2
     quantile = normal_quantile(1 - tail)
 
@@ -312,7 +342,7 @@ def questions_needed(answers: AnswerScores, config: AnswerConfig) -> int:
         error = contrast / np.sqrt(queries * columns.shape[1])
         return np.asarray(found.std(axis=-1) + quantile * error < SMALL * within)
 
-    return queries_to_tell(columns, alpha=tail, alike=alike, rng=config.seed)
+    return queries_to_tell(columns, pairs.clusters, alpha=tail, alike=alike, rng=config.seed)
 
 
 def _threshold(answers: AnswerScores, config: AnswerConfig, notes: list[str], called: str) -> float:
@@ -336,18 +366,14 @@ def _threshold(answers: AnswerScores, config: AnswerConfig, notes: list[str], ca
 def _differences(
     pairs: PairedAnswers,
     spread: AnswerSpread,
-    config: AnswerConfig,
+    mean_of: Callable[[FloatArray], Interval],
     notes: list[str],
     called: str,
 ) -> Iterator[SystemDifference]:
     for i, j in combinations(range(len(pairs.systems)), 2):
         first, second = pairs.systems[i], pairs.systems[j]
         interval = attempt(
-            partial(
-                clustered_mean,
-                pairs.scores[:, i] - pairs.scores[:, j],
-                confidence_level=config.confidence_level,
-            ),
+            partial(mean_of, pairs.scores[:, i] - pairs.scores[:, j]),
             notes,
             f"{called}, difference of {first!r} and {second!r}",
         )
@@ -358,21 +384,29 @@ def _differences(
 
 
 def _beyond_chance(
-    answers: AnswerScores, found: RankInversions, level: float
+    answers: AnswerScores, found: RankInversions, config: AnswerConfig
 ) -> Iterator[tuple[str, str]]:
     """Yield the inversions that are more than noise: both orders are beyond chance."""
     rows = answered_by_all(answers)
+    mean_of = _mean_of(answers.clusters_of(rows), config)
     place = {name: i for i, name in enumerate(found.systems)}
     for better, worse in found.inversions:
         first, second = rows[:, place[better]], rows[:, place[worse]]
         human = answers.correct[first] - answers.correct[second]
         score = answers.scores[second] - answers.scores[first]
         with suppress(InsufficientDataError):
-            if (
-                clustered_difference(human, confidence_level=level).lower > 0
-                and clustered_mean(score, confidence_level=level).lower > 0
-            ):
+            if mean_of(human, bounds=(-1.0, 1.0)).lower > 0 and mean_of(score).lower > 0:
                 yield better, worse
+
+
+def _mean_of(clusters: IntArray | None, config: AnswerConfig) -> Callable[..., Interval]:
+    return partial(
+        flipped_mean,
+        clusters=clusters,
+        confidence_level=config.confidence_level,
+        resamples=config.resamples,
+        seed=config.seed,
+    )
 
 
 # One correctness score, raw and without what style adds to it.
@@ -440,7 +474,7 @@ def measure_scorer(
         scorer,
         notes=tuple(notes),
         finding=answer_finding(
-            scorer, n_needed=questions_needed(answers, config) if undecided else None
+            scorer, n_needed=if_enough(questions_needed, answers, config) if undecided else None
         ),
     )
 
@@ -618,6 +652,7 @@ def measure_answer_bias(
     fit_scores: Mapping[str, npt.ArrayLike] | None = None,
     fit_on: AnswerTexts | None = None,
     settings: Mapping[str, Mapping[str, str]] | None = None,
+    clusters: Mapping[str, str] | None = None,
     text_statistics: bool = True,
 ) -> AnswerBiasReport:
     """Measure what correctness scores of answers reward besides correctness.
@@ -637,6 +672,9 @@ def measure_answer_bias(
         on ``answers``.
     settings : mapping of str to mapping, optional
         Settings to state per scorer.
+    clusters : mapping of str to str, optional
+        Topic, paraphrase group or user session of each question: questions of one cluster may
+        depend on one another.
     text_statistics : bool
         Compare the correct answers' texts with their references too.
 
@@ -673,12 +711,15 @@ def measure_answer_bias(
     if not scores:
         raise DataError("no scores were given; give at least one scorer with a score per answer")
     check_answers(answers)
+    cluster, told = declared_clusters(
+        answers.question_ids, clusters, of="answers", alone="statistics of texts"
+    )
     fits = _fit_data(scores, config, fit_scores, fit_on)
     words = word_counts(answers.answers)
     scorers = tuple(
         measure_scorer(
             name,
-            _scored(name, column, answers, words),
+            _scored(name, column, answers, words, cluster),
             config,
             settings=(settings or {}).get(name, {}),
             fit=fits.get(name),
@@ -687,7 +728,7 @@ def measure_answer_bias(
     )
     scorers = tuple(replace(s, evidence=evidence_of(s, answers)) for s in scorers)
     systems = tuple(describe_systems(answers, words))
-    warnings = [*answer_warnings(answers, words, systems)]
+    warnings = [*told, *answer_warnings(answers, words, systems)]
     texts = describe_texts(answers, words, config, warnings) if text_statistics else ()
     return AnswerBiasReport(
         schema_version=ANSWER_SCHEMA_VERSION,
@@ -737,7 +778,11 @@ def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...
 
 
 def _scored(
-    name: str, column: npt.ArrayLike, answers: AnswerTexts, words: npt.NDArray[np.int64]
+    name: str,
+    column: npt.ArrayLike,
+    answers: AnswerTexts,
+    words: npt.NDArray[np.int64],
+    clusters: IntArray | None = None,
 ) -> AnswerScores:
     where = f"scorer {name!r}, answers {answers.name!r}"
     try:
@@ -754,6 +799,7 @@ def _scored(
         scores=scores,
         correct=answers.correct,
         words=words,
+        clusters=clusters,
     )
 
 
@@ -788,6 +834,7 @@ def audit_answers(
     *,
     fit_on: AnswerTexts | None = None,
     config: AnswerConfig | None = None,
+    clusters: Mapping[str, str] | None = None,
     text_statistics: bool = True,
     on_stage: Callable[[str], None] | None = None,
 ) -> AnswerBiasReport:
@@ -806,6 +853,8 @@ def audit_answers(
         Other judged answers from which each encoder's adjustment is learned. Without them it is
         cross-fitted on ``answers``.
     config : AnswerConfig, optional
+    clusters : mapping of str to str, optional
+        As in :func:`measure_answer_bias`.
     text_statistics : bool
         Compare the correct answers' texts with their references too.
     on_stage : callable, optional
@@ -846,5 +895,6 @@ def audit_answers(
         fit_scores=None if fit_on is None else fit_scores,
         fit_on=fit_on,
         settings={encoder.name: dict(encoder.settings) for encoder in encoders},
+        clusters=clusters,
         text_statistics=text_statistics,
     )

@@ -118,6 +118,7 @@ def answers(
         ),
     ] = True,
     config: AnswerConfig,
+    clusters: common.ClusterFile,
     report: common.ReportFolder = None,
     texts: Texts = None,
     table: TableFile = None,
@@ -168,6 +169,7 @@ def answers(
             if fit_on is None
             else read_answer_scores(fit_on, tuple(values), named)[0],
             fit_on=other,
+            clusters=clusters.read(),
             text_statistics=text_statistics,
         )
     else:
@@ -178,6 +180,7 @@ def answers(
                 [builder.encoder(text) for text in encoder or []],
                 fit_on=other,
                 config=config,
+                clusters=clusters.read(),
                 text_statistics=text_statistics,
                 on_stage=progress.begin,
             )

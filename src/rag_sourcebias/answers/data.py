@@ -20,6 +20,7 @@ from rag_sourcebias.core.errors import (
     setting,
 )
 from rag_sourcebias.core.finding import Evidence, Interval
+from rag_sourcebias.infer.means import group_codes
 from rag_sourcebias.infer.texts import TextStatistic
 
 # Answers of several systems to the same questions, scored by a machine and judged by people.
@@ -41,6 +42,8 @@ class AnswerScores:
     words : int64 array of shape (n,)
         Length of the answer. One without words has no style: it takes part in no measure, with or
         without a score, and is counted.
+    clusters : int64 array of shape (n,), optional
+        Number of the cluster of each answer's question, such as its topic.
     """
 
     question_ids: tuple[str, ...]
@@ -48,6 +51,7 @@ class AnswerScores:
     scores: FloatArray
     correct: FloatArray
     words: IntArray
+    clusters: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.question_ids)
@@ -68,9 +72,18 @@ class AnswerScores:
         return _codes(self.question_ids)
 
     @property
+    def units(self) -> IntArray:
+        """What each row shares with rows that it may depend on: its cluster, or its question."""
+        return self.question_codes if self.clusters is None else self.clusters
+
+    @property
     def scored(self) -> BoolArray:
         """Which answers have words and a score."""
         return ~np.isnan(self.scores) & (self.words > 0)
+
+    def clusters_of(self, rows: IntArray) -> IntArray | None:
+        """Codes of the clusters of questions whose answers are ``rows``, of shape (n, systems)."""
+        return None if self.clusters is None else group_codes(self.clusters[rows[:, 0]])
 
     def take(self, rows: npt.NDArray[np.integer[Any]] | BoolArray) -> AnswerScores:
         """Return some of the answers, chosen by index or by mask."""
@@ -82,6 +95,7 @@ class AnswerScores:
             scores=self.scores[index],
             correct=self.correct[index],
             words=self.words[index],
+            clusters=None if self.clusters is None else self.clusters[index],
         )
 
 

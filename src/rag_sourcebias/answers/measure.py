@@ -46,12 +46,15 @@ class PairedAnswers(NamedTuple):
     rows : int64 array of shape (m, k)
         Where each answer stands in the :class:`AnswerScores`.
     scores : float64 array of shape (m, k)
+    clusters : int64 array of shape (m,), optional
+        Codes of the questions' clusters.
     """
 
     systems: tuple[str, ...]
     question_ids: tuple[str, ...]
     rows: IntArray
     scores: FloatArray
+    clusters: IntArray | None
 
 
 def paired_correct(answers: AnswerScores) -> PairedAnswers:
@@ -78,6 +81,7 @@ def paired_correct(answers: AnswerScores) -> PairedAnswers:
         question_ids=tuple(answers.question_ids[i] for i in rows[:, 0]),
         rows=rows,
         scores=answers.scores[rows],
+        clusters=answers.clusters_of(rows),
     )
 
 
@@ -303,7 +307,7 @@ def cross_fit_adjustment(
     Parameters
     ----------
     folds : int
-        Parts into which the questions are dealt at random.
+        Parts into which the questions, or their clusters, are dealt at random.
 
     Returns
     -------
@@ -317,7 +321,7 @@ def cross_fit_adjustment(
     InsufficientDataError
         If the questions outside some fold are too few for a fit.
     """
-    codes = answers.question_codes
+    codes = answers.units
     n = int(codes.max()) + 1
     part = np.random.default_rng(rng).permutation(n) % folds
     scores = np.empty(len(answers))
@@ -528,9 +532,9 @@ class QuestionAUC(NamedTuple):
     auc : float
         In [0, 1]; over all systems equal to :func:`correctness_auc`.
     influence : float64 array of shape (n_questions,)
-        Of each question with a usable answer, in the order of first occurrence. The error of the
-        AUC is about the mean of these; their mean is 0. Two scores of the same answers are
-        compared question by question.
+        Of each question, or cluster of questions, with a usable answer, in the order of first
+        occurrence. The error of the AUC is about the mean of these; their mean is 0. Two scores of
+        the same answers are compared question by question.
     n_pairs : int
         Pairs of a question with a correct answer and another with a wrong one that can be formed
         so that no question is used twice: what there is of independent comparisons.
@@ -583,7 +587,7 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
         share[rows] = np.where(good, below, n1[code] - below)
         auc += float(below[good].sum()) / pairs
     share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs
-    question = group_codes(answers.question_codes[usable])
+    question = group_codes(answers.units[usable])
     n = int(question.max()) + 1
     return QuestionAUC(
         auc=auc,

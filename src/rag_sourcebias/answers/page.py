@@ -19,6 +19,7 @@ from rag_sourcebias.answers.data import (
     AnswerBiasResults,
     AnswerFinding,
     AnswerScorer,
+    AnswerScores,
     AnswerStyle,
     AnswerUse,
     RankInversions,
@@ -26,7 +27,7 @@ from rag_sourcebias.answers.data import (
     extremes,
     widest_difference,
 )
-from rag_sourcebias.answers.measure import SMALL, answer_finding
+from rag_sourcebias.answers.measure import SMALL, answer_finding, paired_correct
 from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, shorten
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
@@ -205,16 +206,16 @@ def _first_answer(report: AnswerBiasResults, scorer: AnswerScorer) -> str:
     if names is None:
         return f"{who}: one system alone has no other to be compared with."
     high, low = names
-    # scores by system of the questions that every system answered correctly
-    table: dict[str, dict[str, float]] = {}
-    rows = zip(
-        report.question_ids, report.answer_systems, report.correct, scorer.scores, strict=True
+    answers = AnswerScores(
+        question_ids=report.question_ids,
+        systems=report.answer_systems,
+        scores=scorer.scores,
+        correct=report.correct,
+        words=report.words,
     )
-    for question, system, correct, amount in rows:
-        if correct == 1 and math.isfinite(amount):
-            table.setdefault(question, {})[system] = amount
-    apart = [of[high] - of[low] for of in table.values() if len(of) == len(report.systems)]
-    above, below = sum(d > 0 for d in apart), sum(d < 0 for d in apart)
+    pairs = paired_correct(answers)
+    apart = pairs.scores[:, pairs.systems.index(high)] - pairs.scores[:, pairs.systems.index(low)]
+    above, below = int((apart > 0).sum()), int((apart < 0).sum())
     if below > above:
         high, low, above = low, high, below
     return (

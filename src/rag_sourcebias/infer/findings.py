@@ -131,6 +131,10 @@ class InferCode(Code, home="infer"):
         "the population mean"
     )
     ALL_ALIKE = "all {n:pair has|pairs have} the same ratio: nothing is known of others"
+    CLUSTERED = (
+        "Queries come in {n:cluster|clusters}, which weigh as many as {effective} equal ones; "
+        "the interval and the test go by whole clusters."
+    )
     ZERO_POSSIBLE = "weight 0 is not excluded"
     BEYOND_POSSIBLE = "may lie beyond the largest weight tried"
     CROSSES_AGAIN = "the curve meets the target {n:time|times}; the first is given"
@@ -148,6 +152,11 @@ class InferCode(Code, home="infer"):
     FEW_QUERIES = "an interval needs at least {n_needed} queries, not {n}"
     FEW_FOR_TEST = "a test needs at least {n_needed} queries, not {n}"
     FEW_CLUSTERS = "an interval needs at least {n_needed} clusters, or queries, not {n}: add data"
+    UNEVEN = (
+        "{n:cluster|clusters} of queries weigh as many as {effective} equal ones, which are too "
+        "few to tell how much they vary; at least {least} are needed, about {n_needed} clusters "
+        "like these: ask and judge queries of other clusters"
+    )
     CLUSTERS_AGREE = (
         "all {n} clusters (queries) agree exactly, so nothing is known about how much they vary; "
         "an interval needs clusters that differ"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -343,6 +343,7 @@ _MOST_QUERIES = 10_000_000
 
 def queries_to_tell(
     columns: FloatArray,
+    clusters: IntArray | None = None,
     *,
     alpha: float,
     alike: Callable[[FloatArray, int, float], npt.NDArray[np.bool_]],
@@ -357,6 +358,8 @@ def queries_to_tell(
     ----------
     columns : float64 array of shape (n, k)
         One row per query. Only differences within rows count.
+    clusters : int64 array of shape (n,), optional
+        Codes of clusters of queries: more of these are asked then.
     alpha : float
         Of the test of equal means (Friedman's).
     alike : callable
@@ -365,6 +368,11 @@ def queries_to_tell(
     """
     from scipy.special import fdtri
 
+    of_each = 1.0
+    if clusters is not None:
+        flips = cluster_flips(columns, clusters)
+        of_each = len(columns) / len(flips.denominator)
+        columns = flips.numerator / of_each
     n, k = len(columns), columns.shape[1]
     centred = columns - columns.mean(axis=1, keepdims=True)
     covariance = np.cov(centred, rowvar=False)
@@ -401,7 +409,7 @@ def queries_to_tell(
     while high - low > max(1, low // 50):
         middle = (low + high) // 2
         low, high = (low, middle) if decided(middle) else (middle, high)
-    return high
+    return math.ceil(high * of_each)
 
 
 # What observations share, and how much independent information that leaves them.
@@ -481,7 +489,7 @@ class Dependence:
             query_ids=qrels.query_ids,
             documents=np.where(pair >= 0, pair, len(tags.pair_ids) + np.arange(len(rows))),
             rewriters=rewriters,
-            clusters=None if clusters is None else _codes(qrels.query_ids, clusters),
+            clusters=cluster_codes(qrels.query_ids, clusters, of="judgments"),
         )
 
     def units(self, query_ids: Sequence[str] | None = None) -> IntArray:
@@ -504,18 +512,52 @@ class Dependence:
         return "queries" if self.clusters is None else "clusters of queries"
 
 
-def _codes(query_ids: tuple[str, ...], clusters: Mapping[str, str]) -> IntArray:
-    require_common("query", Ids("the clusters", list(clusters)), Ids("the judgments", query_ids))
+def declared_clusters(
+    query_ids: Sequence[str], clusters: Mapping[str, str] | None, *, of: str, alone: str
+) -> tuple[IntArray | None, tuple[str, ...]]:
+    """Return the cluster of each query, and what a report says of them; nothing without clusters.
+
+    Parameters
+    ----------
+    of : str
+        What the queries have, as for :func:`cluster_codes`.
+    alone : str
+        What does not go by them, in the plural.
+    """
+    codes = cluster_codes(query_ids, clusters, of=of)
+    if codes is None:
+        return None, ()
+    told = InferCode.CLUSTERED(n=int(codes.max()) + 1, effective=effective_number(codes))
+    return codes, (f"{told} Only {alone} do not.",)
+
+
+def cluster_codes(
+    query_ids: Sequence[str], clusters: Mapping[str, str] | None, *, of: str
+) -> IntArray | None:
+    """Return the number of each query's cluster; None where there are no clusters.
+
+    Parameters
+    ----------
+    of : str
+        What the queries have, such as ``"judgments"``.
+
+    Raises
+    ------
+    DataError
+        If the clusters name other queries or lack some, or hold one query each.
+    """
+    if clusters is None:
+        return None
+    require_common("query", Ids("the clusters", list(clusters)), Ids(f"the {of}", query_ids))
     if unlike := sorted(clusters.keys() ^ set(query_ids)):
         raise DataError(
-            f"{len(unlike)} queries have a cluster or judgments, not both, such as {unlike[0]!r}; "
-            "give each query of the qrels a cluster, and no other"
+            f"{len(unlike)} queries have a cluster or {of}, not both, such as {unlike[0]!r}; "
+            f"give each query of the {of} a cluster, and no other"
         )
-    names = [clusters[q] for q in query_ids]
-    unique, codes = np.unique(names, return_inverse=True)
-    if len(unique) == len(names) > 1:
+    unique, codes = np.unique([clusters[q] for q in query_ids], return_inverse=True)
+    if len(unique) == len(clusters) > 1:
         raise DataError(
-            f"each of {len(names)} queries has a cluster of its own, which is the same as none; "
+            f"each of {len(clusters)} queries has a cluster of its own, which is the same as none; "
             "leave the clusters out, or give related queries one name"
         )
     return codes.astype(np.int64)
@@ -632,6 +674,44 @@ def effective_number(clusters: IntArray) -> float:
     """Return as how many clusters of equal size these count: (Σ n)²/Σ n²."""
     sizes = np.bincount(group_codes(clusters))
     return float(sizes.sum() ** 2 / (sizes @ sizes))
+
+
+def fewest_clusters(confidence_level: float) -> int:
+    """Return how many clusters it takes to flip their signs."""
+    # half of all patterns of signs are the other half turned round
+    return max(MIN_CLUSTERS, math.floor(-math.log2(1 - confidence_level)) + 2)
+
+
+def require_even(clusters: IntArray) -> None:
+    """Refuse clusters of which a few hold nearly all queries.
+
+    Raises
+    ------
+    InsufficientDataError
+        If they count as fewer than 5 of equal size.
+    """
+    n, effective = _count(clusters), effective_number(clusters)
+    if round(effective) < _LEAST_EFFECTIVE:
+        needed = math.ceil(n * _LEAST_EFFECTIVE / effective)
+        raise InsufficientDataError(
+            InferCode.UNEVEN(n=n, effective=effective, least=_LEAST_EFFECTIVE, n_needed=needed)
+        )
+
+
+_LEAST_EFFECTIVE = 5  # with fewer, sign flips rest on the sign of one cluster
+
+
+def require_flippable(clusters: IntArray, confidence_level: float) -> None:
+    """Refuse clusters that are too few to flip their signs, or too uneven.
+
+    Parameters
+    ----------
+    clusters : int64 array of shape (n,)
+    """
+    n, needed = _count(clusters), fewest_clusters(confidence_level)
+    if n < needed:
+        raise InsufficientDataError(InferCode.FEW_CLUSTERS(n=n, n_needed=needed))
+    require_even(clusters)
 
 
 def require_clusters(n: int, code: Code, **numbers: Any) -> None:  # noqa: ANN401
@@ -765,7 +845,14 @@ def t_around(
 
 
 def of_queries(
-    estimate: float, lower: float, upper: float, *, level: float, method: InferCode, n: int
+    estimate: float,
+    lower: float,
+    upper: float,
+    *,
+    level: float,
+    method: InferCode,
+    n: int,
+    sampled: InferCode = InferCode.QUERIES_SAMPLED,
 ) -> Interval:
     """Return the interval of n queries, taken as a sample; it reaches to its estimate at least."""
     return Interval(
@@ -775,7 +862,7 @@ def of_queries(
         confidence_level=level,
         method=method(),
         n_labeled=n,
-        assumptions=(InferCode.QUERIES_SAMPLED(),),
+        assumptions=(sampled(),),
     )
 
 
@@ -1152,8 +1239,11 @@ class ClusterFlips:
 
     Parameters
     ----------
-    numerator, denominator : float64 arrays of shape (n,)
-        One per cluster; denominators are at least 0, and several are not 0.
+    numerator : float64 array of shape (n,) or (n, k)
+        One per cluster, or one vector: its squared length is then studentised, by the sum of the
+        variances, so that k ratios are tested together.
+    denominator : float64 array of shape (n,)
+        At least 0, and several are not 0.
     resamples : int
         Flips drawn; where there are fewer patterns, each is taken once.
     """
@@ -1161,61 +1251,156 @@ class ClusterFlips:
     numerator: FloatArray
     denominator: FloatArray
     resamples: int = 10_000
-    seed: int = 0
+    seed: np.random.Generator | int = 0
 
     @cached_property
     def _columns(self) -> FloatArray:
-        """Both numbers, and both times the weighted denominator; shape (n, 4)."""
-        once = np.stack((self.numerator, self.denominator), axis=1)
+        """All numbers, and all times the weighted denominator; shape (n, 2k + 2)."""
+        once = np.column_stack((self.numerator, self.denominator))
         share = self.denominator / self.denominator.sum()
         return np.concatenate((once, once * (self.denominator / (1 - share))[:, None]), axis=1)
 
     @cached_property
     def _drawn(self) -> tuple[FloatArray, bool]:
-        """Sums of flipped columns, and whether the pattern seen is one of them."""
-        n = len(self.numerator)
+        """Sums of columns as seen, then flipped, and whether the pattern seen is drawn too."""
+        n, seen = len(self.numerator), self._columns.sum(axis=0)[None]
         if n <= math.log2(self.resamples):
             # the sign of the last cluster stays: flipping all changes nothing
             flips = np.arange(2 ** (n - 1))[:, None] >> np.arange(n) & 1
-            return (1.0 - 2 * flips) @ self._columns, True
+            return np.concatenate((seen, (1.0 - 2 * flips) @ self._columns)), True
         blocks = coin_flips(n, self.resamples, np.random.default_rng(self.seed))
-        return np.concatenate([(1 - 2 * block) @ self._columns for block in blocks]), False
+        return np.concatenate([seen, *((1 - 2 * block) @ self._columns for block in blocks)]), False
 
-    def p_value(self, value: float = 0.0) -> float:
+    def p_value(self, value: float | FloatArray = 0.0) -> float:
         """Return the two-sided p-value of the ratio being ``value``."""
-        drawn, complete = self._drawn
-        seen = self._statistic(self._columns.sum(axis=0)[None], value)[0]
-        beyond = np.count_nonzero(self._statistic(drawn, value) >= seen * (1 - _CLOSE))
-        return float(beyond + (not complete)) / (len(drawn) + (not complete))
+        sums, complete = self._drawn
+        statistic = self._statistic(sums, value)
+        drawn = statistic[1:] if complete else statistic
+        return float(np.mean(drawn >= statistic[0] * (1 - _CLOSE)))
 
-    def _statistic(self, sums: FloatArray, value: float) -> FloatArray:
+    def _statistic(self, sums: FloatArray, value: float | FloatArray) -> FloatArray:
         """Squared studentised sums of what a ratio leaves of the clusters, of shape (m,)."""
+        k = sums.shape[1] // 2
         total = float(self.denominator.sum())
-        left = self.numerator - value * self.denominator
+        left = self._left(value)
         weight = 1 / (1 - self.denominator / total)
-        sum_of, product = (sums[:, at] - value * sums[:, at + 1] for at in (0, 2))
+        sum_of, product = (
+            part[:, :-1] - value * part[:, -1:] for part in (sums[:, :k], sums[:, k:])
+        )
         mean = sum_of / total
         variance = (weight @ left**2) - 2 * mean * product
         variance += mean**2 * (weight @ self.denominator**2)
-        return sum_of**2 / np.maximum(variance, _NOTHING)
+        return np.asarray((sum_of**2).sum(axis=1) / np.maximum(variance.sum(axis=1), _NOTHING))
 
-    def ends(self, confidence_level: float) -> tuple[float, float]:
-        """Return the ends of the interval of ratios that are not rejected."""
-        return self._end(confidence_level, -1), self._end(confidence_level, 1)
+    def _left(self, value: float | FloatArray) -> FloatArray:
+        """Return what a ratio leaves of each cluster, of shape (n, k)."""
+        columns = self.numerator.reshape(len(self.denominator), -1)
+        return np.asarray(columns - self.denominator[:, None] * value)
 
-    def _end(self, level: float, direction: int) -> float:
+    @property
+    def direction(self) -> FloatArray:
+        """Direction of the vector of ratios, of length 1 and shape (k,)."""
+        sums = self.numerator.sum(axis=0)
+        if not sums.any():
+            sums[[0, -1]] = 1, -1  # none is nearer than another
+        return np.asarray(sums / np.linalg.norm(sums))
+
+    def ends(self, confidence_level: float, along: float | FloatArray = 1.0) -> tuple[float, float]:
+        """Return the ends of the interval of ratios that are not rejected.
+
+        Parameters
+        ----------
+        along : float64 array of shape (k,), optional
+            Of k ratios, the ends are those of their length in this direction.
+        """
+        lower, upper = (self._end(confidence_level, side, along) for side in (-1, 1))
+        return lower, upper
+
+    def interval(self, estimate: float, lower: float, upper: float, level: float) -> Interval:
+        """Return the interval of what was found of the ratio."""
+        return of_queries(
+            estimate,
+            lower,
+            upper,
+            level=level,
+            method=InferCode.CLUSTER_FLIPS,
+            n=len(self.denominator),
+            sampled=InferCode.CLUSTERS_SAMPLED,
+        )
+
+    def _end(self, level: float, direction: int, along: float | FloatArray) -> float:
         total = float(self.denominator.sum())
-        inner = float(self.numerator.sum()) / total
-        left = self.numerator - inner * self.denominator
-        step = direction * max(math.sqrt(left @ left) / total, _CLOSE)
-        while self.p_value(inner + step) > 1 - level:
+        inner = float(np.sum(self.numerator.sum(axis=0) * along)) / total
+        spread = math.sqrt(np.sum(self._left(inner * along) ** 2))
+        step = direction * max(spread / total, _CLOSE)
+        while self.p_value((inner + step) * along) > 1 - level:
             inner, step = inner + step, 2 * step
         outer = inner + step
         for _ in range(_HALVINGS):
             middle = (inner + outer) / 2
-            inside = self.p_value(middle) > 1 - level
+            inside = self.p_value(middle * along) > 1 - level
             inner, outer = (middle, outer) if inside else (inner, middle)
         return outer
+
+
+def cluster_flips(
+    values: FloatArray,
+    clusters: IntArray,
+    weights: FloatArray | None = None,
+    **drawn: Any,  # noqa: ANN401
+) -> ClusterFlips:
+    """Sum values by cluster, for flips of the signs of their mean.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,) or (n, k)
+    clusters : int64 array of shape (n,)
+        Codes from 0 on.
+    weights : float64 array of shape (n,), optional
+        Denominators of a ratio, instead of 1.
+    **drawn
+        ``resamples`` and ``seed``.
+    """
+    sums = np.zeros((int(clusters.max()) + 1, *values.shape[1:]))
+    np.add.at(sums, clusters, values)
+    sizes = np.bincount(clusters, weights=weights).astype(np.float64)
+    return ClusterFlips(numerator=sums, denominator=sizes, **drawn)
+
+
+def flipped_mean(
+    values: FloatArray,
+    clusters: IntArray | None,
+    *,
+    confidence_level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    **drawn: Any,  # noqa: ANN401
+) -> Interval:
+    """:func:`clustered_mean`, as wide as sign flips of declared clusters ask.
+
+    Parameters
+    ----------
+    clusters : int64 array of shape (n,), optional
+        Codes; clusters of any sizes. Left out, each observation is one of its own.
+    **drawn
+        ``resamples`` and ``seed`` of :class:`ClusterFlips`.
+
+    Raises
+    ------
+    InsufficientDataError
+        As :func:`clustered_mean`; if clusters are too few, or a few hold nearly all values.
+    """
+    if clusters is None:
+        return clustered_mean(values, confidence_level=confidence_level, bounds=bounds)
+    require_flippable(clusters, confidence_level)
+    mean = clustered_mean(values, clusters, confidence_level=confidence_level, bounds=bounds)
+    lower, upper = cluster_flips(values, clusters, **drawn).ends(confidence_level)
+    least, most = bounds or (-math.inf, math.inf)
+    return replace(
+        mean,
+        lower=max(min(mean.lower, lower), least),
+        upper=min(max(mean.upper, upper), most),
+        method=InferCode.CLUSTER_FLIPS(),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -43,10 +43,12 @@ from rag_sourcebias.infer.means import (
     difference_test,
     effective_number,
     expit,
+    fewest_clusters,
     group_codes,
     published_delta,
     queries_for_verdict,
     require_clusters,
+    require_even,
     shared_variance,
     skew_code,
     t_around,
@@ -171,9 +173,8 @@ def centred_delta(
         _require_comparable(n, g, total, what)
         least = MIN_CLUSTERS
         if dependence.clusters is not None:
-            _require_even(unit_of)
-            # half of all patterns of signs are the other half turned round
-            least = max(least, math.floor(-math.log2(1 - level)) + 2)
+            require_even(unit_of)
+            least = fewest_clusters(level)
         _require_informative(len(np.unique(unit[chance.query[base > 0]])), least, g, what)
         terms = skew - skew.sum() / total * base
         spread = _spread(chance, base > 0, terms, unit, dependence)
@@ -280,19 +281,6 @@ def _spread(
     alone = float(values @ values)
     information = float(min(alone / variance, 1.0)) if variance > 0 else 1.0
     return _Spread(variance, degrees, information, tuple(assumptions))
-
-
-def _require_even(unit_of: IntArray) -> None:
-    """Refuse clusters of which a few hold nearly all queries."""
-    n, effective = int(unit_of.max()) + 1, effective_number(unit_of)
-    if round(effective) < _LEAST_EFFECTIVE:
-        needed = math.ceil(n * _LEAST_EFFECTIVE / effective)
-        raise InsufficientDataError(
-            SourceCode.UNEVEN(n=n, effective=effective, least=_LEAST_EFFECTIVE, n_needed=needed)
-        )
-
-
-_LEAST_EFFECTIVE = 5  # with fewer, sign flips rest on the sign of one cluster
 
 
 def _weighted(
@@ -792,7 +780,7 @@ def _notes(  # noqa: PLR0917 - one caller
     yield from _shared_documents(cells, config)
     if dependence.clusters is not None:
         n = len(np.unique(dependence.clusters))
-        yield SourceCode.CLUSTERED(n=n, effective=effective_number(dependence.clusters))
+        yield InferCode.CLUSTERED(n=n, effective=effective_number(dependence.clusters))
 
 
 def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ from rag_sourcebias.intake.documents import read_questions, read_tags
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.samples import load_sample
-from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.neural.named import SpecBuilder, batched_encoder
 from rag_sourcebias.observe.document_stores import corpus_of
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
@@ -317,20 +316,7 @@ def source(
     split: opt.Split = "test",
     asked: Retrieval,
     statistics: AuditConfig,
-    cluster_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="TSV, CSV or JSON lines with query_id and cluster: topic, paraphrase group or "
-            "user session. Queries of one cluster may depend on one another.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = None,
-    cluster: Annotated[
-        str, typer.Option(help="Column of the cluster in it.", rich_help_panel=_STATISTICS)
-    ] = "cluster",
-    query: Annotated[
-        str | None, typer.Option(help="Column of the query in it.", rich_help_panel=_STATISTICS)
-    ] = None,
+    clusters: opt.ClusterFile,
     copies: Annotated[
         str,
         typer.Option(
@@ -367,7 +353,7 @@ def source(
 
         rag-sourcebias audit source nfcorpus scifact nq --report reports
     """
-    if folders and len(folders) > 1 and cluster_file is not None:
+    if folders and len(folders) > 1 and clusters.cluster_file is not None:
         raise DataError("--cluster-file names the queries of one data set; audit them one by one")
     if verified is not None and copies != "words":
         raise DataError("--copies: documents that were verified count one by one; leave it out")
@@ -375,10 +361,8 @@ def source(
         raise DataError("--copies names the documents of one data set; audit them one by one")
     if folders and len(folders) > 1 and table is not None:
         raise DataError("--table holds the table of one data set; audit them one by one")
-    if (group and tags is None) or ((query or cluster != "cluster") and cluster_file is None):
-        raise DataError(
-            "--group is a column of --tags, --cluster and --query are columns of --cluster-file"
-        )
+    if group and tags is None:
+        raise DataError("--group is a column of --tags")
     audit_one = partial(
         _audit_one,
         sample=sample,
@@ -392,9 +376,7 @@ def source(
         split=split,
         asked=asked,
         config=statistics,
-        clusters=None
-        if cluster_file is None
-        else read_clusters(cluster_file, query=query, cluster=cluster),
+        clusters=clusters.read(),
         copies=copies,
         group=group,
         scale=scale,

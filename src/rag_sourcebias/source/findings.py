@@ -846,10 +846,6 @@ class SourceCode(Code, home="source"):
         "Queries share judged documents: against {other}, the standard error is {factor:2} times "
         "that of independent queries (the interval allows for it)."
     )
-    CLUSTERED = (
-        "Queries come in {n:cluster|clusters}, which weigh as many as {effective} equal ones; "
-        "the interval and the test go by whole clusters."
-    )
     ONLY_RELEVANT = (
         "Judgments name relevant documents alone: what share of either source was looked at "
         "(Judged@k) is unknown, and all others count as not relevant."
@@ -913,11 +909,6 @@ class SourceCode(Code, home="source"):
         "{n} {units} carry the information of only {independent}: for the others nothing relevant "
         "was found within the cutoff, or they share documents; at least {n_least} are needed, "
         "about {n_needed} {units}, or a larger cutoff"
-    )
-    UNEVEN = (
-        "{n:cluster|clusters} of queries weigh as many as {effective} equal ones, which are too "
-        "few to tell how much they vary; at least {least} are needed, about {n_needed} clusters "
-        "like these: ask and judge queries of other clusters"
     )
     FEW_FOR_COVARIATES = (
         "adjusting for {n_covariates:covariate|covariates} needs at least {n_needed} queries with "

@@ -19,6 +19,7 @@ from rag_sourcebias.core.data import (
     Corpus,
     DocTags,
     FloatArray,
+    IntArray,
     Qrels,
     Query,
     Run,
@@ -30,16 +31,20 @@ from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    ClusterFlips,
     adjust_p_values,
     bootstrap_intervals,
-    clustered_difference,
-    clustered_mean,
+    cluster_flips,
     crossing,
+    declared_clusters,
     difference_test,
     dirichlet_sums,
+    flipped_mean,
+    group_codes,
     normal_quantile,
     of_queries,
     published_delta,
+    require_flippable,
     t_quantile,
 )
 from rag_sourcebias.infer.texts import text_statistics
@@ -86,6 +91,7 @@ from rag_sourcebias.style.page import StyleReport
 _FEW = 100
 _VERY_FEW = 20
 _SHOWN = 5
+_ALONE = "ranks at equal length, what chance alone gives and statistics of texts"
 _LENGTH_DIFFERS = 0.1
 
 
@@ -331,20 +337,27 @@ def style_matrix_intervals(
         )
 
     tail = (1 - confidence_level) / 2
-    lowest = np.quantile(sums + share[:, None], tail, axis=0).clip(1)
-    highest = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
-    ends = np.stack((matrix.average.ravel(), lowest, highest), axis=1).tolist()
-    cells = [
-        of_queries(*found, level=confidence_level, method=InferCode.GAFFKE, n=n) for found in ends
-    ]
+    parts = [slice(a, a + 1) for a in range(q)]
+    if q > 1:
+        parts.append(slice(None))
     rows: list[Interval | None] = [None] * (q + 1)
-    if n >= _MIN_UNFAIR:
+    if matrix.clusters is None:
+        lowest = np.quantile(sums + share[:, None], tail, axis=0).clip(1)
+        highest = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
+        ends = np.stack((matrix.average.ravel(), lowest, highest), axis=1).tolist()
+        of_cell = partial(of_queries, level=confidence_level, method=InferCode.GAFFKE, n=n)
+        cells = [of_cell(*found) for found in ends]
         shaped = sums.reshape(-1, q, d)
-        parts = [slice(a, a + 1) for a in range(q)]
-        if q > 1:
-            parts.append(slice(None))
         inverted = partial(_unfairness, share=share, n=n, ddof=ddof, level=confidence_level)
-        rows = [inverted(matrix.average[at], shaped[:, at]) for at in parts]
+        if n >= _MIN_UNFAIR:
+            rows = [inverted(matrix.average[at], shaped[:, at]) for at in parts]
+    else:
+        mean_of = partial(flipped_mean, clusters=matrix.clusters, resamples=resamples, seed=rng)
+        of_cell = partial(mean_of, confidence_level=confidence_level, bounds=(1.0, float(d)))
+        cells = [of_cell(column) for column in matrix.ranks.reshape(n, q * d).T]
+        flip = partial(cluster_flips, clusters=matrix.clusters, resamples=resamples, seed=rng)
+        flipped = partial(_flipped_unfairness, flip=flip, ddof=ddof, level=confidence_level)
+        rows = [flipped(matrix.ranks[:, at]) for at in parts]
     return StyleMatrixIntervals(
         average_ranks=_by_row(cells, d),
         unfairness=tuple(rows[:q]),
@@ -402,6 +415,23 @@ def _unfairness(
     return of(seen, lower**2 * unit, upper, method=InferCode.INVERTED_TEST)
 
 
+def _flipped_unfairness(
+    ranks: FloatArray, *, flip: Callable[[FloatArray], ClusterFlips], ddof: int, level: float
+) -> Interval:
+    """Return the interval of the mean unfairness of ranks of shape (n, r, d) over clusters.
+
+    Unfairness grows with the square of the length of all deviations of average ranks.
+    """
+    n, r, d = ranks.shape
+    average = ranks.mean(axis=0)
+    flips = flip((ranks - (d + 1) / 2).reshape(n, r * d))
+    along = flips.direction
+    unit = float(unfairness_score(along.reshape(r, d), ddof=ddof).mean())
+    lower, upper = (max(end, 0.0) ** 2 * unit for end in flips.ends(level, along))
+    seen, most = unfairness_score(average, ddof=ddof).mean(), max_unfairness(d, ddof=ddof)
+    return flips.interval(float(seen), lower, min(upper, most), level)
+
+
 def _by_row(cells: Sequence[Interval | None], d: int) -> tuple[tuple[Interval | None, ...], ...]:
     return tuple(tuple(cells[i : i + d]) for i in range(0, len(cells), d))
 
@@ -416,6 +446,7 @@ def style_system(
     config: StyleConfig,
     *,
     settings: Mapping[str, str] | None,
+    clusters: IntArray | None,
     notes: Sequence[str] = (),
 ) -> StyleSystem:
     """Rank, compare and test the styles for one system.
@@ -426,11 +457,14 @@ def style_system(
         No NaN.
     complete : StyledTexts
         Queries that have every version.
+    clusters : int64 array of shape (n,), optional
+        Codes of their clusters.
     """
     matrix = StyleMatrix(
         query_styles=tuple(complete.queries),
         doc_styles=tuple(complete.documents),
         ranks=rank_versions(similarity),
+        clusters=clusters,
     )
     intervals = if_enough(  # None of a single query
         style_matrix_intervals,
@@ -452,6 +486,7 @@ def style_system(
         test=rows[at].friedman,
         against_original=rows[at].against_original,
         margin=config.margin,
+        clusters=clusters,
         confidence_level=config.confidence_level,
         rng=np.random.default_rng((config.seed, 3)),
     )
@@ -484,11 +519,12 @@ def _rows(
             average_ranks=found.average_ranks[at],
             unfairness=unfairness(matrix.ranks[:, at], ddof=config.ddof),
             unfairness_interval=found.unfairness[at],
-            friedman=friedman_test(matrix.ranks[:, at]),
+            friedman=friedman_test(matrix.ranks[:, at], matrix.clusters),
             against_original=compare_ranks(
                 matrix.ranks[:, at],
                 matrix.doc_styles,
                 config.original,
+                matrix.clusters,
                 correction=config.correction,
                 confidence_level=config.confidence_level,
                 resamples=config.resamples,
@@ -551,11 +587,7 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
         StyleGain(
             style=style,
             mean=float(column.mean()),
-            gain=if_enough(
-                clustered_mean,
-                column,
-                confidence_level=config.confidence_level,
-            ),
+            gain=if_enough(_mean_of(matrix.clusters, config), column),
         )
         for style, column in zip((*styles, ""), columns, strict=True)
     )
@@ -586,6 +618,7 @@ def measure_style_bias(
     *,
     config: StyleConfig | None = None,
     settings: Mapping[str, Mapping[str, str]] | None = None,
+    clusters: Mapping[str, str] | None = None,
 ) -> StyleReport:
     """Measure which writing styles similarities favour, for documents and queries ([W] §3–4).
 
@@ -603,6 +636,9 @@ def measure_style_bias(
         data does not have it, the first style is the original.
     settings : mapping of system name to mapping, optional
         What the report is to state about each system.
+    clusters : mapping of str to str, optional
+        Topic, paraphrase group or user session of each query: queries of one cluster may depend
+        on one another.
 
     Returns
     -------
@@ -617,7 +653,7 @@ def measure_style_bias(
         If nothing was given, an array has another shape or an infinite number, there are fewer
         than 2 document styles, or a version is missing and must not be.
     InsufficientDataError
-        If no query has every version.
+        If no query has every version, or the clusters are too few or too uneven.
 
     Examples
     --------
@@ -636,13 +672,22 @@ def measure_style_bias(
     if unknown:
         raise DataError(f"settings name {unknown[0]!r}; systems are {list(similarities)}")
     config, warnings = style_settings(texts, config)
+    codes, told = declared_clusters(texts.query_ids, clusters, of="texts", alone=_ALONE)
     keep = with_every_version(texts, config.missing)
     arrays = {name: _checked(name, array, texts) for name, array in similarities.items()}
     for name, array in arrays.items():
         keep = _scored(name, array, texts, keep, config.missing)
     complete = texts.take(keep)
+    cluster = _kept(codes, keep, config)
     systems = [
-        style_system(name, array[keep], complete, config, settings=(settings or {}).get(name))
+        style_system(
+            name,
+            array[keep],
+            complete,
+            config,
+            settings=(settings or {}).get(name),
+            clusters=cluster,
+        )
         for name, array in arrays.items()
     ]
     return assemble_styles(
@@ -650,8 +695,23 @@ def measure_style_bias(
         complete,
         config,
         dropped=tuple(compress(texts.query_ids, ~keep)),
-        warnings=warnings,
+        warnings=warnings + told,
     )
+
+
+def _kept(codes: IntArray | None, keep: BoolArray, config: StyleConfig) -> IntArray | None:
+    """Return codes of the clusters of the queries that have every version.
+
+    Raises
+    ------
+    InsufficientDataError
+        If there are too few clusters, or a few hold nearly all queries.
+    """
+    if codes is None:
+        return None
+    kept = group_codes(codes[keep])
+    require_flippable(kept, config.confidence_level)
+    return kept
 
 
 def assemble_styles(
@@ -745,6 +805,8 @@ class StyleCorpora(NamedTuple):
         Document styles in the order of the columns.
     original : str
     pair_of : mapping of query id to document id
+    clusters : int64 array of shape (n,), optional
+        Codes of clusters of queries.
     n_distractors : int
     """
 
@@ -756,6 +818,7 @@ class StyleCorpora(NamedTuple):
     original: str
     pair_of: Mapping[str, str]
     n_distractors: int
+    clusters: IntArray | None
     warnings: tuple[str, ...]
 
     def qrels(self, styles: Sequence[str]) -> Qrels:
@@ -768,7 +831,9 @@ class StyleCorpora(NamedTuple):
         )
 
 
-def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
+def build_corpora(
+    complete: StyledTexts, original: str, clusters: IntArray | None = None
+) -> StyleCorpora:
     """Put documents and distractors together; equal distractors and known texts come once.
 
     Parameters
@@ -827,6 +892,7 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
         original=original,
         pair_of=dict(zip(complete.query_ids, complete.doc_ids, strict=True)),
         n_distractors=len(others),
+        clusters=clusters,
         warnings=tuple(_warnings(complete, [row[at_original] for row in documents], len(others))),
     )
 
@@ -880,15 +946,15 @@ def style_quality(
         )
         for form, queries in corpora.queries.items()
     }
-    rows = list(_quality_rows(scores, config))
+    rows = list(_quality_rows(scores, corpora.clusters, config))
     adjusted = adjust_p_values([row.p_value for row in rows], correction=config.correction)
     return tuple(replace(row, p_adjusted=p) for row, p in zip(rows, adjusted, strict=True))
 
 
 def _quality_rows(
-    scores: Mapping[str, SourceScores], config: StyleConfig
+    scores: Mapping[str, SourceScores], clusters: IntArray | None, config: StyleConfig
 ) -> Iterator[StyleQuality]:
-    level = config.confidence_level
+    mean_of = _mean_of(clusters, config)
     for form, found in scores.items():
         for measure in found.measures:
             if measure == "Recall@1":
@@ -899,12 +965,20 @@ def _quality_rows(
                 query_style=form,
                 measure=measure,
                 mean=float(column.mean()),
-                score=_share(column, level),
-                change=if_enough(clustered_difference, change, confidence_level=level)
+                score=_share(column, mean_of),
+                change=if_enough(mean_of, change, bounds=(-1.0, 1.0))
                 if np.any(np.abs(change) > _NO_CHANGE)
                 else None,
-                p_value=None if form == config.original_query else difference_test(change),
+                p_value=None
+                if form == config.original_query
+                else _p_value(change, clusters, config),
             )
+
+
+def _p_value(change: FloatArray, clusters: IntArray | None, config: StyleConfig) -> float:
+    if clusters is None:
+        return difference_test(change)
+    return cluster_flips(change, clusters, resamples=config.resamples, seed=config.seed).p_value()
 
 
 def index_scores(run: Run, corpora: StyleCorpora, config: StyleConfig) -> Iterator[StyleIndexScore]:
@@ -930,27 +1004,41 @@ def index_scores(run: Run, corpora: StyleCorpora, config: StyleConfig) -> Iterat
         values = scores.of(measure, style)
         delta, interval = None, None
         if style != corpora.original:
+            base = scores.of(measure, corpora.original)
             delta, interval, _ = published_delta(
-                scores.of(measure, corpora.original),
-                values,
-                confidence_level=config.confidence_level,
+                base, values, confidence_level=config.confidence_level
             )
+            if corpora.clusters is not None and delta is not None:
+                flips = cluster_flips(
+                    200 * (base - values),
+                    corpora.clusters,
+                    base + values,
+                    resamples=config.resamples,
+                    seed=config.seed,
+                )
+                ends = flips.ends(config.confidence_level)
+                interval = flips.interval(delta, *ends, config.confidence_level)
         yield StyleIndexScore(
             doc_style=style,
             measure=measure,
             mean=float(values.mean()),
-            score=_share(values, config.confidence_level),
+            score=_share(values, _mean_of(corpora.clusters, config)),
             relative_delta=delta,
             interval=interval,
         )
 
 
-def _share(values: FloatArray, level: float) -> Interval | None:
-    return if_enough(
-        clustered_mean,
-        np.clip(values, 0.0, 1.0),
-        confidence_level=level,
-        bounds=(0.0, 1.0),
+def _share(values: FloatArray, mean_of: Callable[..., Interval]) -> Interval | None:
+    return if_enough(mean_of, np.clip(values, 0.0, 1.0), bounds=(0.0, 1.0))
+
+
+def _mean_of(clusters: IntArray | None, config: StyleConfig) -> Callable[..., Interval]:
+    return partial(
+        flipped_mean,
+        clusters=clusters,
+        confidence_level=config.confidence_level,
+        resamples=config.resamples,
+        seed=config.seed,
     )
 
 
@@ -1136,6 +1224,7 @@ def audit_style(
     bm25: BM25Spec | None = None,
     retrievers: Sequence[RetrieverSpec] = (),
     config: StyleConfig | None = None,
+    clusters: Mapping[str, str] | None = None,
     index: bool = True,
     text_statistics: bool = True,
     on_stage: Callable[[str], None] | None = None,
@@ -1155,6 +1244,8 @@ def audit_style(
         distractors; a version that it does not return ranks below the others. At
         least 1,000 documents are asked for.
     config : StyleConfig, optional
+        As in :func:`measure_style_bias`.
+    clusters : mapping of str to str, optional
         As in :func:`measure_style_bias`.
     index : bool
         Also measure quality in an index: NDCG and recall of every query style over the original
@@ -1176,7 +1267,7 @@ def audit_style(
         If no system was given, two have the same name, there are fewer than 2 document styles,
         or a version is missing and must not be.
     InsufficientDataError
-        If no query has every version.
+        If no query has every version, or the clusters are too few or too uneven.
     """
     stage = on_stage or (lambda _: None)
     names = [one.name for one in (*encoders, bm25, *retrievers) if one is not None]
@@ -1185,12 +1276,14 @@ def audit_style(
             f"give one or more encoders, retrievers or BM25 with different names, got {names}"
         )
     config, warnings = style_settings(texts, config)
+    codes, told = declared_clusters(texts.query_ids, clusters, of="texts", alone=_ALONE)
     keep = with_every_version(texts, config.missing)
     complete = texts.take(keep)
+    cluster = _kept(codes, keep, config)
     corpora = build_corpora(
-        complete if index else replace(complete, distractors=()), config.original
+        complete if index else replace(complete, distractors=()), config.original, cluster
     )
-    warnings += corpora.warnings
+    warnings += told + corpora.warnings
     if index and len(corpora.originals) < _SMALL_INDEX:
         warnings += (
             f"the index holds {len(corpora.originals)} documents ({corpora.n_distractors} of them "
@@ -1229,7 +1322,13 @@ def _system(
     similarity = search.similarity()
     stage(f"{search.name}: ranking {similarity.shape[2]} document styles")
     system = style_system(
-        search.name, similarity, complete, config, settings=search.settings, notes=search.notes
+        search.name,
+        similarity,
+        complete,
+        config,
+        settings=search.settings,
+        clusters=corpora.clusters,
+        notes=search.notes,
     )
     if not index:
         return system

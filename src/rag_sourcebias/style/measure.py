@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, if_enough
 from rag_sourcebias.infer.means import (
     Correction,
     adjust_p_values,
     box_degrees,
-    clustered_mean,
+    cluster_flips,
     coin_flips,
     dirichlet_sums,
+    flipped_mean,
     normal_quantile,
     queries_to_tell,
 )
@@ -31,6 +33,7 @@ def compare_ranks(
     ranks: FloatArray,
     names: Sequence[str],
     baseline: str,
+    clusters: IntArray | None = None,
     *,
     correction: Correction = "holm",
     confidence_level: float = 0.95,
@@ -47,6 +50,8 @@ def compare_ranks(
     ranks : float array of shape (n, k)
         One row per query.
     names : sequence of str, length k
+    clusters : int64 array of shape (n,), optional
+        Codes of clusters of queries, whose signs are flipped together.
     correction : {"holm", "bh", "none"}
     resamples : int
         Sign patterns drawn; with at most 14 queries all are enumerated. An adjusted p-value
@@ -55,7 +60,8 @@ def compare_ranks(
     at = list(names).index(baseline)
     others = [i for i in range(len(names)) if i != at]
     differences = ranks[:, others] - ranks[:, [at]]
-    p_values = sign_flips(differences, resamples=resamples, generator=as_generator(rng))
+    signed = differences if clusters is None else cluster_flips(differences, clusters).numerator
+    p_values = sign_flips(signed, resamples=resamples, generator=as_generator(rng))
     adjusted = adjust_p_values(p_values, correction=correction)
     pairs = []
     for i, column, p, p_adjusted in zip(others, differences.T, p_values, adjusted, strict=True):
@@ -63,7 +69,13 @@ def compare_ranks(
             first=names[i],
             second=baseline,
             difference=float(column.mean()),
-            interval=if_enough(clustered_mean, column, confidence_level=confidence_level),
+            interval=if_enough(
+                flipped_mean,
+                column,
+                clusters,
+                confidence_level=confidence_level,
+                resamples=resamples,
+            ),
             p_value=p,
             p_adjusted=cast("float", p_adjusted),
         )
@@ -121,7 +133,7 @@ def kendalls_w(ranks: FloatArray) -> float | None:
     return None if largest == 0 else min(seen / largest, 1.0)
 
 
-def friedman_test(ranks: FloatArray) -> FriedmanTest:
+def friedman_test(ranks: FloatArray, clusters: IntArray | None = None) -> FriedmanTest:
     """Test whether all styles have the same average rank.
 
     Friedman's χ² is right only if styles are exchangeable; where some queries want the styles in
@@ -134,16 +146,24 @@ def friedman_test(ranks: FloatArray) -> FriedmanTest:
     Parameters
     ----------
     ranks : float array of shape (n, k)
-        Ranks within each query, ties averaged; queries are independent.
+        Ranks within each query, ties averaged.
+    clusters : int64 array of shape (n,), optional
+        Codes of clusters of queries; left out, queries are independent. With clusters the average
+        ranks are tested by flipping the signs of whole clusters.
     """
     w = kendalls_w(ranks)
     n, k = ranks.shape
+    p_value = 1.0
+    if w is not None and clusters is not None:
+        p_value = cluster_flips(ranks - (k + 1) / 2, clusters).p_value()
+    elif w is not None:
+        p_value = _p_value(ranks)
     return FriedmanTest(
         statistic=0.0 if w is None else n * (k - 1) * w,
         degrees=k - 1,
         # All queries agreeing is no rarer than this, however many styles there are, where each
         # wants one of two opposite orders.
-        p_value=max(1.0 if w is None else _p_value(ranks), min(1.0, 2.0 ** (1 - n))),
+        p_value=max(p_value, min(1.0, 2.0 ** (1 - n))),
         w=w,
         n_queries=n,
         n_styles=k,
@@ -319,11 +339,14 @@ class StyleMatrix(NamedTuple):
     doc_styles : tuple of str, length d
     ranks : float64 array of shape (n, q, d)
         Rank of each document style, 1 is most similar; in [1, d].
+    clusters : int64 array of shape (n,), optional
+        Codes of clusters of queries.
     """
 
     query_styles: tuple[str, ...]
     doc_styles: tuple[str, ...]
     ranks: npt.NDArray[np.float64]
+    clusters: IntArray | None = None
 
     @property
     def average(self) -> npt.NDArray[np.float64]:
@@ -469,6 +492,7 @@ def style_finding(
     test: FriedmanTest,
     against_original: Sequence[RankPair] = (),
     margin: float,
+    clusters: IntArray | None = None,
     confidence_level: float = 0.95,
     rng: np.random.Generator | int = 0,
 ) -> StyleFinding:
@@ -488,6 +512,8 @@ def style_finding(
         Each style (``first``) with the original, adjusted over the styles.
     margin : float
         Share of the k − 1 places.
+    clusters : int64 array of shape (n,), optional
+        Codes of clusters of queries.
     """
     n, k = ranks.shape
     alpha = round(1 - confidence_level, 12)
@@ -499,11 +525,22 @@ def style_finding(
     first, second = np.nonzero(~np.eye(k, dtype=np.bool_))
     apart = sums[:, first] - sums[:, second] + (share * (k - 1))[:, None]
     bound = float(np.quantile(apart, 1 - alpha, axis=0).max())
+    if clusters is not None:
+        bound = max(
+            flipped_mean(
+                ranks[:, i] - ranks[:, j],
+                clusters,
+                confidence_level=1 - 2 * alpha,
+                bounds=(1.0 - k, k - 1.0),
+                resamples=_DRAWS,
+            ).upper
+            for i, j in permutations(range(k), 2)
+        )
     code, needed = _code(test, bound, places, alpha), None
     if code is StyleCode.TOO_FEW:
         needed = _fewest(alpha)
     elif code is StyleCode.CANNOT_TELL:
-        needed = _queries_needed(ranks, places, alpha, rng)
+        needed = _queries_needed(ranks, places, alpha, rng, clusters)
     clear = [p for p in against_original if code is StyleCode.FAVOURS and p.p_adjusted < alpha]
     return StyleFinding(
         code=code,
@@ -536,7 +573,11 @@ def _fewest(alpha: float) -> int:
 
 
 def _queries_needed(
-    ranks: FloatArray, margin: float, alpha: float, rng: np.random.Generator | int
+    ranks: FloatArray,
+    margin: float,
+    alpha: float,
+    rng: np.random.Generator | int,
+    clusters: IntArray | None,
 ) -> int:
     k, quantile = ranks.shape[1], normal_quantile(1 - alpha)
 
@@ -545,4 +586,4 @@ def _queries_needed(
         reach = np.ptp(found, axis=-1) + quantile * error + (k - 1) / (queries + 1)
         return np.asarray(reach <= margin)
 
-    return queries_to_tell(ranks, alpha=alpha, alike=alike, rng=rng)
+    return queries_to_tell(ranks, clusters, alpha=alpha, alike=alike, rng=rng)

@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import partial, wraps
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rag_sourcebias.core.errors import DataError, SettingError, require_one_of
+from rag_sourcebias.core.errors import DataError, SettingError, require_one_of, setting
+from rag_sourcebias.intake.tables import read_clusters
 from rag_sourcebias.llm.ask import Prices
 from rag_sourcebias.report.render import require_table
 
@@ -364,6 +365,27 @@ MaxCost = Annotated[
     float | None,
     typer.Option(help="Ask nothing more once this is spent.", rich_help_panel=_COST),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterFile:
+    """Where the cluster of each query stands, as options of a command."""
+
+    cluster_file: Path | None = setting(
+        None,
+        "TSV, CSV or JSON lines with query_id and cluster: topic, paraphrase group or user "
+        "session. Queries of one cluster may depend on one another.",
+    )
+    cluster: str = setting("cluster", "Column of the cluster in it.")
+    query: str | None = setting(None, "Column of the query in it.")
+
+    def read(self) -> dict[str, str] | None:
+        """Read the clusters; None where no file is named."""
+        if self.cluster_file is not None:
+            return read_clusters(self.cluster_file, query=self.query, cluster=self.cluster)
+        if self.query or self.cluster != "cluster":
+            raise DataError("--cluster and --query are columns of --cluster-file")
+        return None
 
 
 _WIDEST, _LABEL = 100, 24

@@ -258,10 +258,10 @@ class TestRefusedVerdicts:
         clusters = {q: f"topic {max(0, i - 50)}" for i, q in enumerate(found[1].query_ids)}
         report = measure(found, clusters=clusters)
         refusal = verdict(report).refusal
-        assert refusal.code is SourceCode.UNEVEN
+        assert refusal.code is InferCode.UNEVEN
         assert refusal.numbers["n"] == 10
         assert refusal.numbers["effective"] == pytest.approx(60**2 / (51**2 + 9))
-        notes = [note for note in report.systems[0].notes if note.code is SourceCode.CLUSTERED]
+        notes = [note for note in report.systems[0].notes if note.code is InferCode.CLUSTERED]
         assert notes[0].numbers["effective"] == refusal.numbers["effective"]
 
     @pytest.mark.parametrize(("n", "refused"), [(5, True), (6, False)])
