@@ -36,7 +36,7 @@ NODES = {
     "neural": 11074,
     "observe": 7849,
     "pairs": 20971,
-    "report": 12208,
+    "report": 12156,
     "retrieval": 9205,
     "source": 23650,
     "style": 12402,

@@ -16,8 +16,8 @@ from rag_sourcebias.core.finding import (
     Finding,
     Frame,
     Interval,
+    Wording,
     number,
-    p_value,
     shorten,
     source_name,
 )
@@ -25,16 +25,17 @@ from rag_sourcebias.measure.texts import DataSummary
 from rag_sourcebias.report import document as d
 
 _LONGEST = 60  # characters of a name in a sentence
+_write = Wording().format_field
 
 
 def score(value: float) -> str:
     """Return a mean in [0, 1] as it is printed in the field: ×100, one decimal."""
-    return number(100 * value)
+    return _write(value, "score")
 
 
 def share(value: float) -> str:
     """Return a share in [0, 1] as a percentage with one decimal."""
-    return f"{number(100 * value)}%"
+    return _write(value, "percent")
 
 
 def delta(value: float | None) -> str:
@@ -44,8 +45,7 @@ def delta(value: float | None) -> str:
 
 def roughly(value: int) -> str:
     """Return an estimated number with two digits that count, such as ``1,700``."""
-    unit = 10 ** max(len(str(value)) - 2, 0)
-    return f"{-(-value // unit) * unit:,}"
+    return _write(value, "roughly")
 
 
 def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> str:
@@ -79,8 +79,7 @@ def p_clause(value: float | None, *, name: str = "p") -> str:
     """Return ``p = 0.012`` or ``p < 0.001``."""
     if value is None:
         return f"no {name}-value" if name == "p" else f"no {name}"
-    text = p_value(value)
-    return f"{name} {text}" if text.startswith("<") else f"{name} = {text}"
+    return f"{name} {_write(value, 'p=')}"
 
 
 def count(value: int | None) -> str:
@@ -90,7 +89,7 @@ def count(value: int | None) -> str:
 
 def counted(n: int, noun: str, nouns: str = "") -> str:
     """Return a number of things, such as ``1 test``, ``36 tests`` or ``2 queries``."""
-    return f"{n:,} {noun if n == 1 else nouns or noun + 's'}"
+    return _write(n, f"{noun}|{nouns or noun + 's'}")
 
 
 def capital(text: str) -> str:
@@ -110,7 +109,7 @@ def join(parts: Sequence[str], link: str = "and") -> str:
 
 def level(confidence_level: float) -> str:
     """Return a confidence level such as ``95%`` or ``99.5%``."""
-    return f"{100 * confidence_level:.6g}%"
+    return _write(confidence_level, "level")
 
 
 # Blocks out of composed words.
