@@ -1143,7 +1143,14 @@ def _comparison(report: SkewResults, system: SystemSkew, verdict: SkewVerdict) -
     control = None
     if verdict.favoured and report.data.design == "rewrites":
         # only rewrites are meant to be found equally well
-        control = _failed_control(report, system, verdict)
+        failed = (
+            check
+            for check in system.sole_corpus
+            if (check.other, check.measure) == (verdict.other, verdict.measure)
+            and check.p_value is not None
+            and check.p_value < 1 - report.config.confidence_level
+        )
+        control = next(failed, None)
     return Comparison(
         system=system,
         verdict=verdict,
@@ -1152,17 +1159,6 @@ def _comparison(report: SkewResults, system: SystemSkew, verdict: SkewVerdict) -
         control=control,
         repeats=repeats,
     )
-
-
-def _failed_control(
-    report: SkewResults, system: SystemSkew, verdict: SkewVerdict
-) -> SoleCorpusCheck | None:
-    alpha = 1 - report.config.confidence_level
-    for check in system.sole_corpus:
-        same = (check.other, check.measure) == (verdict.other, verdict.measure)
-        if same and check.p_value is not None and check.p_value < alpha:
-            return check
-    return None
 
 
 def _tally(system: SystemSkew, verdict: SkewVerdict) -> Tally:
