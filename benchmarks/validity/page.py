@@ -13,7 +13,9 @@ from evidence import grid
 RESULTS = Path(__file__).parents[1] / "results"
 PARTS = {
     "source": "Rankings: does it favour a source?",
+    "holes": "Judgments with holes: are they taken for a skew?",
     "copies": "Copies of one source: is it taken for a skew?",
+    "dependence": "Topics and documents of uneven sizes: does it favour a source?",
     "change": "Before and after: did the skew change?",
     "style": "Styles: does it favour some?",
     "answers": "Correctness scores: what do they reward?",
@@ -37,7 +39,8 @@ find; its twin has an effect planted. The worlds are ours: they do not show what
 with a dependence that is not named. A rate is compared with its bar by an exact binomial test at
 .001: **a bar is missed when a true rate on its good side is rejected**. The bar of a power is nine
 tenths of the oracle test's, which knows the null distribution (.9 where there is no oracle, .8 for
-*useless*); refused runs are counted on their own and not as found or covered.
+*useless* and popular documents; with holes what stands at the world); refused runs are counted on
+their own and not as found or covered.
 
 Below, the worst figure of each kind; all of them, by world and number of queries, are in
 [validity.csv](evidence/validity.csv). Figures without a bar are there for comparison: refusals

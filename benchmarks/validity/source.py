@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from counting import study
 from rates import row
-from worlds import WORLDS, World
+from worlds import UNEVEN, WORLDS, World
 
 from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.measure.relevance import (
@@ -29,7 +29,7 @@ from rag_sourcebias.source.page import SkewReport
 
 SIZES = (10, 30, 100, 300)
 RESULT = Path(__file__).parents[1] / "results" / "validity_source.json"
-_BY_NAME = {world.name: world for world in WORLDS}
+_BY_NAME = {world.name: world for world in (*WORLDS, *UNEVEN)}
 _MEASURE = "NDCG"
 
 
@@ -42,6 +42,7 @@ def audit(world: World, n: int, strength: float, rng: Any, margin: float = 5.0) 
         browsing=world.browsing,
         merge_llms=world.merge,
         margin=margin,
+        resamples=2_000 if world.uneven else 10_000,  # flips of clusters take a second otherwise
     )
     return measure_source_bias(run, fixed.qrels, fixed.tags, config=config, clusters=fixed.clusters)
 
@@ -72,13 +73,16 @@ def counts(name: str, n: int, planted: bool, runs: int, seed: int) -> dict[str, 
     true, seen = truth(name, strength)
     rng = np.random.default_rng((seed, n, planted, *name.encode()))
     found = dict.fromkeys(SkewCode, 0) | {"covered": 0, "rejected": 0}
-    found |= {"twins": 0, "twins_covered": 0, "exposed": 0, "exposed_covered": 0}
+    found |= {"flipped": 0, "twins": 0, "twins_covered": 0, "exposed": 0, "exposed_covered": 0}
     sums = []
     for _ in range(runs):
         system = audit(world, n, strength, rng, margin=abs(true) or 5.0).systems[0]
         verdict = system.verdicts[0]
         found[verdict.code] += 1
-        sums.append(float(system.chance[0].skew[0].sum()))
+        skew = system.chance[0].skew[0]
+        sums.append(float(skew.sum()))
+        if world.flips:
+            found["flipped"] += flipped(skew, world, n) < 0.05
         if verdict.interval is not None:
             found["covered"] += not verdict.interval.excludes(true)
             found["rejected"] += verdict.p_value is not None and verdict.p_value < 0.05
@@ -95,10 +99,24 @@ def counts(name: str, n: int, planted: bool, runs: int, seed: int) -> dict[str, 
     }
 
 
-def rows(found: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def flipped(skew: np.ndarray[Any, Any], world: World, n: int) -> float:
+    """Return the p-value of studentised sign flips of whole clusters, told nothing else."""
+    rng = np.random.default_rng(0)
+    cluster = world.draw(n, 0.0, rng)[0].cluster_of
+    sums, sizes = np.bincount(cluster, skew), np.bincount(cluster)
+    flips = np.vstack((np.ones(len(sums)), rng.choice([-1, 1], size=(999, len(sums)))))
+    means = (flips @ sums) / n
+    spread = np.sqrt(np.square(flips * sums - means[:, None] * sizes).sum(axis=1))
+    statistic = np.abs(means) / np.maximum(spread, 1e-12)
+    return float(np.mean(statistic >= statistic[0] * (1 - 1e-9)))
+
+
+def rows(
+    found: dict[tuple[Any, ...], list[dict[str, Any]]], worlds: tuple[World, ...] = WORLDS
+) -> list[dict[str, Any]]:
     """Turn counts into figures with their bars."""
     result = []
-    for world in WORLDS:
+    for world in worlds:
         for n in SIZES:
             null, twin = found.get((world.name, n, False)), found.get((world.name, n, True))
             if not null or not twin:
@@ -123,11 +141,11 @@ def _figures(
     name = world.name
     # With all runs refused nothing is claimed; the independent queries are what counts.
     refused = zero[SkewCode.REFUSED]
-    bound = 0.02 if n >= 100 and not world.sparse else None
+    bound = 0.02 if n >= 100 and not (world.sparse or world.uneven) else None
     favours = zero[SkewCode.FAVOURS_BASELINE] + zero[SkewCode.FAVOURS_OTHER]
     figures = [
-        row(name, n, "rejection", zero["rejected"], runs, 0.05, **about),
-        row(name, n, "favours", favours, runs, 0.05, **about),
+        row(name, n, "rejection", zero["rejected"], runs, world.size, **about),
+        row(name, n, "favours", favours, runs, world.size, **about),
         row(name, n, "refusal", refused, runs, bound, **about),
         row(name, n, "coverage", zero["covered"], runs - refused, 0.93, of="null", **about),
         row(
@@ -155,6 +173,8 @@ def _figures(
     if judged > runs / 2:
         critical = float(np.quantile(np.abs(blind), 0.95))
         oracle = float(np.mean(np.abs(skewed) > critical))
+        if world.flips:
+            oracle = planted["flipped"] / runs
         figures.append(
             row(
                 name,
@@ -162,7 +182,7 @@ def _figures(
                 "power",
                 planted[SkewCode.FAVOURS_BASELINE],
                 judged,
-                0.9 * oracle,
+                world.share * oracle if n >= world.least else None,
                 oracle=oracle,
                 **about,
             )
@@ -170,10 +190,13 @@ def _figures(
     return figures
 
 
-def cells() -> list[tuple[str, int, bool]]:
+def cells(worlds: tuple[World, ...] = WORLDS) -> list[tuple[str, int, bool]]:
     """Return (world, queries, planted) of every cell."""
     return [
-        (world.name, n, planted) for world in WORLDS for n in SIZES for planted in (False, True)
+        (world.name, n, planted)
+        for world in worlds
+        for n in SIZES[world.uneven :]  # ten queries hold two or three topics
+        for planted in (False, True)
     ]
 
 

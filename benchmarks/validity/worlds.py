@@ -46,7 +46,7 @@ def setting(
     *,
     sources: tuple[str, ...] = ("human", "llm:a"),
     distractors: int = 8,
-    cluster_size: int = 0,
+    cluster_of: IntArray | None = None,
 ) -> Setting:
     """Build the fixed part: ``per_query(i)`` lists (source, grade, pair) of relevant documents.
 
@@ -63,7 +63,9 @@ def setting(
     extra = [f"q{i}x{j}" for i in range(n) for j in range(distractors)]
     tags += [(x, DocTags(source=sources[j % 2])) for j, x in enumerate(extra)]
     qrels = Qrels.from_rows(rows)
-    clusters = {f"q{i}": f"c{i // cluster_size}" for i in range(n)} if cluster_size else None
+    clusters = None
+    if cluster_of is not None:
+        clusters = {f"q{i}": f"c{cluster}" for i, cluster in enumerate(cluster_of)}
     names = [qrels.doc_ids[d] for d in qrels.doc_codes]
     return Setting(
         qrels=qrels,
@@ -74,7 +76,7 @@ def setting(
         pair=np.array([int(name[1:].partition("s")[0]) for name in names]),
         distractors=distractors,
         clusters=clusters,
-        cluster_of=np.arange(n) // cluster_size if cluster_size else None,
+        cluster_of=cluster_of,
         doc_ids=(*qrels.doc_ids, *extra),
     )
 
@@ -116,6 +118,10 @@ class World:
     the oracle test has about the same power everywhere. ``win_rate`` is that of the LLM copy in
     the null world, ``together`` the number of queries in a cluster.
     ``browsing`` names the attention model where exposure is counted too.
+
+    Where things have uneven sizes (``uneven``), more queries hold little more, so that the same
+    strength is planted at all n. ``size`` bars false claims, ``share`` of the oracle's power is to
+    be reached from ``least`` queries on, and ``flips`` makes sign flips of clusters the oracle.
     """
 
     name: str
@@ -129,9 +135,16 @@ class World:
     win_rate: float = 0.5
     together: int = 1
     browsing: tuple[str, ...] = ()
+    uneven: bool = False
+    size: float = 0.05
+    share: float = 0.9
+    least: int = 0
+    flips: bool = False
 
     def strength(self, n: int) -> float:
         """Strength planted at n queries."""
+        if self.uneven:
+            return self.favour
         return self.favour * (100 / n) ** 0.5 * (1 + 10 * self.together / n)
 
     def draw(self, n: int, strength: float, rng: np.random.Generator) -> tuple[Setting, Run]:
@@ -237,6 +250,23 @@ def _shared(n: int) -> Setting:
     return setting(n, lambda i: [(s, 1, (i + j) % n) for j in range(3) for s in (0, 1)])
 
 
+def _popular(n: int, things: int, rng: np.random.Generator) -> IntArray:
+    """Draw n of many things; the k-th of them in proportion to 1/k (Zipf)."""
+    weight = 1 / np.arange(1, things + 1)
+    return rng.choice(things, size=n, p=weight / weight.sum())
+
+
+def _topics(n: int) -> Setting:
+    topic = np.unique(_popular(n, 40, np.random.default_rng(n)), return_inverse=True)[1]
+    return setting(n, lambda i: [(0, 1, i), (1, 1, i)], cluster_of=topic)
+
+
+def _hits(n: int) -> Setting:
+    rng = np.random.default_rng(n)
+    asked = [np.unique(_popular(8, 2_000, rng)) for _ in range(n)]
+    return setting(n, lambda i: [(s, 1, int(pair)) for pair in asked[i] for s in (0, 1)])
+
+
 WORLDS = (
     World(
         name="one pair a query",
@@ -271,7 +301,7 @@ WORLDS = (
     World(
         name="paraphrases in fives",
         about="queries in clusters of five with a shared taste (latent correlation .6)",
-        build=lambda n: setting(n, lambda i: [(0, 1, i), (1, 1, i)], cluster_size=5),
+        build=lambda n: setting(n, lambda i: [(0, 1, i), (1, 1, i)], cluster_of=np.arange(n) // 5),
         scores=_tastes("cluster"),
         favour=1.2,
         together=5,
@@ -312,5 +342,28 @@ WORLDS = (
         build=lambda n: setting(n, lambda i: [(0, 1, i), (1, 1, i)], distractors=18),
         scores=_reranked,
         favour=0.7,
+    ),
+)
+
+UNEVEN = (
+    World(
+        name="topics of Zipf sizes",
+        about="queries of one of 40 topics, of Zipf sizes and declared, share a taste (.6)",
+        build=_topics,
+        scores=_tastes("cluster"),
+        favour=1.2,
+        uneven=True,
+        size=0.06,
+        flips=True,
+    ),
+    World(
+        name="popular documents",
+        about="eight of 2,000 pairs, drawn by Zipf, are judged for a query; queries share tastes",
+        build=_hits,
+        scores=_tastes("pair"),
+        favour=0.6,
+        uneven=True,
+        share=0.8,
+        least=100,
     ),
 )

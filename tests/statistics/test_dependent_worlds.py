@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
-from rag_sourcebias.infer.means import SkewCode
+from rag_sourcebias.infer.means import ClusterFlips, SkewCode
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.findings import AuditConfig, SkewVerdict
 
@@ -77,3 +77,29 @@ def test_a_planted_bias_is_found(world: World, bias: float) -> None:
     rng, draws = np.random.default_rng(2), 30
     found = sum(world(rng, 100, bias).code is SkewCode.FAVOURS_BASELINE for _ in range(draws))
     assert binomtest(found, draws, 0.8, alternative="less").pvalue > 0.001
+
+
+def test_the_win_rate_of_twins_holds_what_flips_of_topics_leave() -> None:
+    rng = np.random.default_rng(3)
+    topic, n = popular(rng, 100, 40), 100
+    likes = rng.normal(size=40)[topic] > 0
+    results = {f"q{q}": {f"h{q}": 1.0 + likes[q], f"l{q}": 1.5} for q in range(n)}
+    tags = TagTable.from_tags(
+        (f"{side}{q}", DocTags(source=source, pair_id=f"p{q}"))
+        for q in range(n)
+        for side, source in (("h", "human"), ("l", "llm:x"))
+    )
+    judged = {f"q{q}": {f"h{q}": 1, f"l{q}": 1} for q in range(n)}
+    clusters = {f"q{q}": f"topic {t}" for q, t in enumerate(topic)}
+    given = (Run.from_dict(results), Qrels.from_dict(judged), tags)
+    alone, found = (
+        measure_source_bias(*given, config=CONFIG, clusters=declared).systems[0].twins[0].win_rate
+        for declared in (None, clusters)
+    )
+    wins, sizes = np.bincount(topic, ~likes), np.bincount(topic)
+    asked = sizes > 0
+    flips = ClusterFlips(numerator=wins[asked], denominator=1.0 * sizes[asked], resamples=2_000)
+    lower, upper = flips.ends(0.95)
+    slack = 0.02  # flips are drawn for topics in another order
+    assert found.lower <= lower + slack < upper - slack <= found.upper
+    assert alone.lower > lower + 2 * slack  # the control: queries one by one claim more

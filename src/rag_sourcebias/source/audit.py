@@ -1200,7 +1200,7 @@ def twins_of(
     both = ~np.isnan(found.baseline_score) & ~np.isnan(found.other_score)
     gap = (found.other_score - found.baseline_score)[both]
     computed: dict[str, Callable[[], Interval]] = {
-        "win rate": lambda: _win_rate(found, unit, tags, level),
+        "win rate": lambda: _win_rate(found, tags, dependence, config),
         "score margin": lambda: clustered_standardised_mean(
             gap, unit[both], confidence_level=level
         ),
@@ -1238,10 +1238,11 @@ def twins_of(
 
 
 def _win_rate(
-    found: TwinRanks, unit: npt.NDArray[np.int64], tags: TagTable, level: float
+    found: TwinRanks, tags: TagTable, dependence: Dependence, config: AuditConfig
 ) -> Interval:
     """P(other above baseline), with pairs that several queries share as a factor."""
-    code = group_codes(unit)
+    level = config.confidence_level
+    code = group_codes(dependence.units()[found.query])
     require_clusters(int(code.max(initial=-1)) + 1, InferCode.FEW_WITH_PAIRS)
     values = np.bincount(code, weights=found.above - found.above.mean()).astype(np.float64)
     pairs = tags.pair_codes[found.baseline_row].astype(np.int64)
@@ -1250,14 +1251,24 @@ def _win_rate(
         raise InsufficientDataError(
             InferCode.FEW_OWN_PAIRS(n=int(degrees + 1), n_needed=_LEAST_DOCUMENTS)
         )
-    interval = clustered_mean(found.above, unit, confidence_level=level, bounds=(0.0, 1.0))
-    if not variance > 0:
-        return interval
-    half = t_quantile(0.5 + level / 2, degrees) * math.sqrt(variance) / len(found.above)
+    interval = clustered_mean(found.above, code, confidence_level=level, bounds=(0.0, 1.0))
+    ends = [(interval.lower, interval.upper)]
+    if variance > 0:
+        half = t_quantile(0.5 + level / 2, degrees) * math.sqrt(variance) / len(found.above)
+        ends.append((interval.estimate - half, interval.estimate + half))
+    if dependence.clusters is not None:
+        _require_even(code)
+        flips = ClusterFlips(
+            numerator=np.bincount(code, weights=found.above).astype(np.float64),
+            denominator=np.bincount(code).astype(np.float64),
+            resamples=config.resamples,
+            seed=config.seed,
+        )
+        ends.append(flips.ends(level))
     return replace(
         interval,
-        lower=max(min(interval.lower, interval.estimate - half), 0.0),
-        upper=min(max(interval.upper, interval.estimate + half), 1.0),
+        lower=max(min(lower for lower, _ in ends), 0.0),
+        upper=min(max(upper for _, upper in ends), 1.0),
     )
 
 
