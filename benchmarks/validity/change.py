@@ -27,6 +27,19 @@ WORLDS = {
     "a few queries": ("about eight queries rank otherwise, the same skew", "few", 0.0),
     "new noise, planted": ("human text loses half a standard deviation", "noise", -0.5),
 }
+# How much either system leans to human text; judged is what the first one had on its first ranks.
+POOLED = {
+    "pooled from the first": (
+        "both lean to human text alike; the first one's top 10 is judged",
+        1.0,
+    ),
+    "pooled, second blind": (
+        "the first leans, the second knows no source; the same is judged",
+        0.0,
+    ),
+}
+POOLED_SIZES, POOL = (30, 100, 300), 10
+_WIDTH, _RELEVANT = 40, 8  # documents of a query, by turns of either source; the first are relevant
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +120,30 @@ def drawn(name: str, n: int, rng: np.random.Generator) -> tuple[GivenScores, Giv
     return GivenScores("before", base), GivenScores("after", after)
 
 
+def pooled(name: str, n: int, rng: np.random.Generator) -> tuple[list[GivenScores], Dataset]:
+    """Return two systems, and judgments of what the first one had on its first ranks."""
+    human, relevant = np.arange(_WIDTH) % 2 == 0, np.arange(_WIDTH) < _RELEVANT
+    easy = 1.5 * relevant + rng.normal(size=(n, _WIDTH))
+    leans = {"before": 1.0, "after": POOLED[name][1]}
+    systems = [
+        GivenScores(system, easy + lean * human + rng.normal(size=easy.shape))
+        for system, lean in leans.items()
+    ]
+    judged = np.argsort(-systems[0].scores, axis=1)[:, :POOL]
+    names = [[f"q{i}d{j}" for j in range(_WIDTH)] for i in range(n)]
+    sides = [DocTags(source=source) for source in ("human", "llm:a")] * (_WIDTH // 2)
+    tags = TagTable.from_tags(pair for row in names for pair in zip(row, sides, strict=True))
+    return systems, Dataset(
+        name="pooled",
+        corpus=Corpus(texts=tuple(map(str, range(n * _WIDTH))), tags=tags),
+        queries=tuple(Query(query_id=f"q{i}", text=f"q{i}") for i in range(n)),
+        qrels=Qrels.from_rows(
+            (f"q{i}", names[i][j], int(relevant[j])) for i in range(n) for j in judged[i]
+        ),
+        design="independent",
+    )
+
+
 @cache
 def oracle(name: str, n: int) -> float:
     """Power of a test that knows how the mean change of the gap between sources is distributed."""
@@ -154,9 +191,18 @@ def truth(name: str) -> float:
 
 def counts(name: str, n: int, runs: int, seed: int) -> dict[str, Any]:
     """Compare ``runs`` pairs of encoders and count."""
-    true = truth(name)
     rng = np.random.default_rng((seed, n, *name.encode()))
     config = DebiasConfig(cutoffs=(5, 10), resamples=199)
+    if name in POOLED:
+        found = {"rejected": 0, "worse": 0}
+        for _ in range(runs):
+            (before, after), dataset = pooled(name, n, rng)
+            report = measure_debias(before, [after], [dataset], config=config)
+            skew = report.datasets[0].outcomes[1].skew[0]
+            found["rejected"] += skew.stands and skew.p_value is not None and skew.p_value < 0.05
+            found["worse"] += report.verdict == "made_worse"
+        return {"counts": found, "truth": None, "runs": runs}
+    true = truth(name)
     found = {"covered": 0, "refused": 0, "rejected": 0, "exactly_0": 0, "tested": 0, "right": 0}
     for _ in range(runs):
         before, after = drawn(name, n, rng)
@@ -182,6 +228,14 @@ def rows(found: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[dict[str, A
 def _figures(name: str, n: int, chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     total = {key: sum(c["counts"][key] for c in chunks) for key in chunks[0]["counts"]}
     runs = sum(c["runs"] for c in chunks)
+    if name in POOLED:
+        about, lean = POOLED[name]
+        # where the second system leans less there is a change to find
+        bar = 0.05 if lean else None
+        return [
+            row(name, n, "rejection", total["rejected"], runs, bar, about=about),
+            row(name, n, "size", total["worse"], runs, 0.05, of="made it worse", about=about),
+        ]
     more = {"about": WORLDS[name][0], "truth": chunks[0]["truth"]}
     judged = runs - total["refused"]
     figures = [
@@ -203,4 +257,5 @@ def _figures(name: str, n: int, chunks: list[dict[str, Any]]) -> list[dict[str, 
 
 
 if __name__ == "__main__":
-    study(counts, [(name, n) for name in WORLDS for n in SIZES], rows, RESULT)
+    cells = [(name, n) for name in WORLDS for n in SIZES]
+    study(counts, [*cells, *((name, n) for name in POOLED for n in POOLED_SIZES)], rows, RESULT)

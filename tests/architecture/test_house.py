@@ -25,7 +25,7 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 NODES = {
     "answers": 11166,
     "core": 13965,
-    "debias": 20860,
+    "debias": 21391,
     "explain": 9315,
     "infer": 22350,
     "intake": 19259,

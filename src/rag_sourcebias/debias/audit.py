@@ -27,6 +27,7 @@ from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.methods import method_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
+from rag_sourcebias.debias.words import quality_kind
 from rag_sourcebias.infer.equivalence import (
     NoninferiorityTest,
     delta_change_interval,
@@ -44,7 +45,10 @@ from rag_sourcebias.infer.means import (
     skew_code,
 )
 from rag_sourcebias.measure.relevance import (
+    Retrieved,
+    filled,
     of_sources,
+    says_what_is_not_relevant,
     score_run,
     source_codes_for,
     source_scores,
@@ -107,45 +111,58 @@ def score_debias(
             "queries and judgments must share ids"
         )
 
+    say = on_stage or (lambda _: None)
+
     def search(what: str, corpus: Corpus) -> Run:
-        if on_stage is not None:
-            on_stage(f"{spec.name}: {what} ({len(corpus):,})")
+        say(f"{spec.name}: {what} ({len(corpus):,})")
         return spec.build(corpus).retrieve(queries, depth)
 
+    sources = (config.baseline_source, other)
     mixed = search("mixed documents", data.corpus)
-    by_source = source_scores(
-        mixed,
-        qrels,
-        tags,
-        sources=(config.baseline_source, other),
-        measures=("NDCG",),
-        cutoffs=config.cutoffs,
-        ties=config.ties,
-        gain=config.gain,
-    ).values
-    source_of = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
-    alone = [
-        _ndcg(
-            search(f"{source} documents alone", data.corpus.of_source(source)),
-            qrels.take(source_of == tags.sources.index(source)),
-            config,
-        )
-        for source in (config.baseline_source, other)
-    ]
-    return DebiasScores(
+    alone = [search(f"{name} documents alone", data.corpus.of_source(name)) for name in sources]
+
+    def values(qrels: Qrels) -> FloatArray:
+        source_of = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
+        by_source = source_scores(
+            mixed,
+            qrels,
+            tags,
+            sources=sources,
+            measures=("NDCG",),
+            cutoffs=config.cutoffs,
+            ties=config.ties,
+            gain=config.gain,
+        ).values
+        judged = [qrels.take(source_of == tags.sources.index(name)) for name in sources]
+        judged.append(qrels.take(source_of >= 0))
+        rows = [_ndcg(*pair, config) for pair in zip((*alone, mixed), judged, strict=True)]
+        return np.stack((by_source[:, 0], by_source[:, 1], *rows))
+
+    scores = DebiasScores(
         name=spec.name,
         query_ids=qrels.query_ids,
         cutoffs=config.cutoffs,
-        values=np.stack(
-            (
-                by_source[:, 0],
-                by_source[:, 1],
-                *alone,
-                _ndcg(mixed, qrels.take(source_of >= 0), config),
-            )
-        ),
+        values=values(qrels),
         settings=dict(spec.settings),
     )
+    retrieved = Retrieved.of(mixed, qrels, tags, ties=config.ties)
+    if not says_what_is_not_relevant(qrels) or retrieved.judged.all():
+        return scores
+    grade = filled(
+        retrieved,
+        np.random.default_rng(config.seed),
+        np.arange(len(qrels.query_ids)) % _PARTS,
+    )
+    shares = [
+        retrieved.share_judged(tags.sources.index(name), config.skew_cutoff) for name in sources
+    ]
+    first, second = (1.0 if share is None else share for share in shares)
+    # nothing is scored where nothing is known of a source
+    counted = 0 * scores.values if grade is None else values(retrieved.judgments(grade))
+    return replace(scores, judged=(first, second), filled=counted)
+
+
+_PARTS = 10  # of the queries, that draw grades from their own judgments, as in source audits
 
 
 def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
@@ -312,7 +329,7 @@ def _skew(
                 rng=np.random.default_rng((config.seed, cutoff)),
             )
     code, n_needed = skew_standing(now, config)
-    return SkewChange(
+    found = SkewChange(
         cutoff=cutoff,
         before=was,
         after=now,
@@ -322,6 +339,18 @@ def _skew(
         code=code,
         worse=worse,
         n_needed=n_needed,
+    )
+    counted = before and before.counted
+    if counted is before and after.counted is after:
+        return found
+    again = _skew(counted, after.counted, cutoff, config)
+    holes = found.code not in (SkewCode.REFUSED, SkewCode.CANNOT_TELL, again.code)
+    return replace(
+        found,
+        code=SkewCode.CANNOT_TELL if holes else found.code,
+        worse=found.worse and again.worse,
+        holes=holes,
+        stands=again.p_value is not None and again.p_value < 1 - config.confidence_level,
     )
 
 
@@ -383,7 +412,7 @@ def _quality(
             difference = replace(difference, lower=0.0, upper=0.0, method=_BY_CONSTRUCTION)
         if test is not None:
             test = replace(test, p_value=0.0, lower=0.0, n_needed=None, note=_BY_CONSTRUCTION)
-    return QualityChange(
+    found = QualityChange(
         quality=quality,
         cutoff=cutoff,
         before=float(reference.mean()),
@@ -393,6 +422,23 @@ def _quality(
         test=test,
         refusal="; ".join(refusals) or None,
     )
+    if by_construction or (before.filled is None and after.filled is None):
+        return found
+    return replace(found, holes=not _shown(before.counted, after.counted, found, config))
+
+
+def _shown(
+    before: DebiasScores, after: DebiasScores, found: QualityChange, config: DebiasConfig
+) -> bool:
+    """Whether what a test shows of a quality is shown by scores with the unjudged counted too."""
+    base, treated = (each.of(found.quality, found.cutoff) for each in (before, after))
+    if np.array_equal(base, treated):
+        return True
+    # what was counted is as uncertain as the rates of each part
+    ends = clustered_difference(treated - base, np.arange(len(base)) % _PARTS)
+    margin = -config.relative_margin * float(base.mean())
+    shown = {"kept": ends.lower > margin, "lost": ends.upper < margin}
+    return shown.get(quality_kind(config, found), True)
 
 
 # What a reader must know about the data of a before/after comparison.

@@ -1,7 +1,9 @@
 """Data of debiasing: scores, curves by weight, and the report."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -47,6 +49,13 @@ class DebiasScores:
         corpus with both versions relevant.
     settings : mapping of str to str
         What a report must state of the system.
+    judged : tuple of (float, float)
+        Judged@k of both sources: share of the documents on the first ranks of the mixed corpus
+        that were judged, in [0, 1]; 1 where none stands there, or holes cannot be told.
+    filled : float64 array of shape (5, K, n) or None
+        ``values`` with every retrieved document that was not judged counted relevant at the rate
+        of its source, 0 throughout where nothing is known of one; None where all were judged, or
+        judgments name relevant documents alone.
     """
 
     name: str
@@ -54,6 +63,8 @@ class DebiasScores:
     cutoffs: tuple[int, ...]
     values: FloatArray = field(repr=False)
     settings: Mapping[str, str] = field(default_factory=dict)
+    judged: tuple[float, float] = (1.0, 1.0)
+    filled: FloatArray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         shape = (len(DEBIAS_ROWS), len(self.cutoffs), len(self.query_ids))
@@ -61,6 +72,11 @@ class DebiasScores:
             raise DataError(
                 f"system {self.name!r}: scores have shape {self.values.shape}, expected {shape}"
             )
+
+    @property
+    def counted(self) -> DebiasScores:
+        """Scores with the unjudged counted, where there are any."""
+        return self if self.filled is None else replace(self, values=self.filled, filled=None)
 
     def of(self, row: str, cutoff: int) -> FloatArray:
         """Per-query NDCG@cutoff of one row, shape (n,)."""
@@ -252,6 +268,10 @@ class SkewChange:
         Whether it is shown to lie further from the target than ``before``.
     n_needed : int or None
         Where nothing can be told: queries with which a verdict is reached four times in five.
+    holes : bool
+        Whether ``code`` is another with the unjudged counted, so that nothing can be told.
+    stands : bool
+        Whether the change is significant with the unjudged counted too; ``worse`` holds both ways.
     """
 
     cutoff: int
@@ -264,6 +284,8 @@ class SkewChange:
     code: SkewCode = SkewCode.REFUSED
     worse: bool = False
     n_needed: int | None = None
+    holes: bool = False
+    stands: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,6 +306,8 @@ class QualityChange:
         Whether a loss of the accepted share is excluded; None at other than the quality cutoff.
     refusal : str or None
         Why interval or test is missing.
+    holes : bool
+        Whether what the test shows is not shown with the unjudged counted.
     """
 
     quality: str
@@ -294,6 +318,7 @@ class QualityChange:
     p_value: float | None
     test: NoninferiorityTest | None = None
     refusal: str | None = None
+    holes: bool = False
 
     @property
     def relative(self) -> float | None:

@@ -125,13 +125,15 @@ def alpha(report: DebiasResults) -> float:
 def significant(report: DebiasResults, skew: SkewChange) -> bool:
     """Whether Relative Δ changed, after correction where there is one."""
     p = skew.p_value if skew.p_adjusted is None else skew.p_adjusted
-    return p is not None and p < alpha(report)
+    return p is not None and p < alpha(report) and skew.stands
 
 
 def quality_kind(config: DebiasConfig, change: QualityChange) -> QualityKind:
     """Return whether a loss of the margin or more is excluded, possible, shown or not tested."""
     if change.test is None:
         return "unknown"
+    if change.holes:
+        return "open"
     if change.test.passed:
         return "kept"
     shown = (
@@ -335,6 +337,8 @@ def _standing(verdict: DebiasVerdict) -> str:
         return "made it worse"
     if verdict.code is SkewCode.ALIKE:
         return f"alike {_margin(c)} now"
+    if verdict.skew.holes:
+        return "cannot tell: judgments have holes"
     if verdict.code is SkewCode.CANNOT_TELL:
         return f"cannot tell, about {roughly(needed)} queries needed" if needed else "cannot tell"
     if verdict.code is SkewCode.REFUSED:
@@ -346,7 +350,8 @@ def _standing(verdict: DebiasVerdict) -> str:
 
 def verdict_text(verdict: DebiasVerdict) -> str:
     """Return everything about one system on one data set, without the names of the two."""
-    return f"{skew_sentence(verdict)} {quality_sentence(verdict)} {role_sentence(verdict)}"
+    parts = skew_sentence(verdict), _judged(verdict), quality_sentence(verdict)
+    return " ".join(filter(None, (*parts, role_sentence(verdict))))
 
 
 def skew_sentence(verdict: DebiasVerdict) -> str:
@@ -363,6 +368,7 @@ def skew_sentence(verdict: DebiasVerdict) -> str:
     if skew.change is not None:
         p, of = (skew.p_value, "p") if skew.p_adjusted is None else (skew.p_adjusted, "adjusted p")
         sure = "" if significant(verdict.report, skew) else ", not significant"
+        sure += "" if skew.stands else " with the unjudged counted"
         tested = "" if p is None else f", {p_clause(p, name=of)}{sure}"
         change = f" (change {delta_ends(skew.change)}{tested})"
     there = ""
@@ -392,6 +398,8 @@ def _not_kept(name: str, change: QualityChange) -> str:
     test = change.test
     if test is None:
         return f"{name} was not tested ({change.refusal or 'no reason given'})"
+    if change.holes:
+        return f"{name} cannot be told: judgments have holes"
     text = f"{name} may have lost up to {number(max(-test.lower, 0.0))}%"
     if test.n_needed is None or test.n_needed <= test.n_queries:
         return text
@@ -478,6 +486,18 @@ def _sides(outcome: DebiasOutcome, cutoff: int) -> tuple[int, int, int]:
     return int((base > other).sum()), int((base == other).sum()), int((base < other).sum())
 
 
+def _judged(verdict: DebiasVerdict) -> str:
+    """Return Judged@k of both sources before and after, where there are holes."""
+    before, after = verdict.dataset.outcomes[0].scores.judged, verdict.outcome.scores.judged
+    if before == after == (1.0, 1.0):
+        return ""
+    parts = [
+        f"{name} text {was:.0%} before and {now:.0%} after"
+        for name, was, now in zip(_source_names(verdict), before, after, strict=True)
+    ]
+    return f"Of what stands on the first {verdict.skew.cutoff} ranks was judged: {join(parts)}."
+
+
 def _first_answer(verdict: DebiasVerdict) -> str:
     cutoff, names = verdict.skew.cutoff, _source_names(verdict)
     base, same, other = _sides(verdict.outcome, cutoff)
@@ -533,6 +553,11 @@ def _first_verdict(found: Sequence[Standing], n: int) -> str:
         return f"Verdict: {name}{which} treats both alike now, within the margin asked for."
     if at.verdict == SkewCode.REFUSED:
         return f"Cannot tell whether {name} helps: these data allow no comparison."
+    if at.skew.holes:
+        return (
+            f"Cannot tell whether {name}{which} treats both alike now: judgments have holes, and "
+            "the answer depends on what was not judged."
+        )
     if at.verdict == SkewCode.CANNOT_TELL:
         needed = max((v.skew.n_needed or 0 for v in best.verdicts), default=0)
         more = f"; about {roughly(needed)} are needed" * bool(needed)
@@ -544,7 +569,7 @@ _SIDE = ("still", "now")
 _PLAIN = {
     MADE_WORSE: "made it worse",
     SkewCode.ALIKE: "treats both alike now",
-    SkewCode.CANNOT_TELL: "too few queries to tell",
+    SkewCode.CANNOT_TELL: "nothing can be told",
     SkewCode.REFUSED: "no comparison",
 }
 
@@ -553,7 +578,7 @@ def _first_doubts(best: Standing) -> tuple[str, ...]:
     """Say what the change costs, and that new data are not known."""
     if all(v.code is SkewCode.REFUSED for v in best.verdicts):
         return ()  # the verdict says that nothing can be told
-    told = []
+    told = [_judged(best.verdicts[0])]
     if any(v.lost for v in best.verdicts):
         told.append("It finds relevant texts less well than before.")
     elif not all(v.kept for v in best.verdicts):
@@ -564,7 +589,7 @@ def _first_doubts(best: Standing) -> tuple[str, ...]:
         told.append("It is not known what it was fitted on.")
     elif not any(v.role in ("transfer", "held out") for v in best.verdicts):
         told.append("It was not tested on data that are new to it.")
-    return tuple(told)
+    return tuple(filter(None, told))
 
 
 def _numbers(best: Standing) -> str:

@@ -25,6 +25,7 @@ from rag_sourcebias.debias.data import (
 )
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.debias.words import first, verdict_text, verdicts
 from rag_sourcebias.infer.equivalence import (
     delta_change_interval,
     delta_change_test,
@@ -232,6 +233,45 @@ def test_an_equal_system_has_the_same_skew_but_no_proof_of_its_quality() -> None
     (warning,) = (w for w in found.datasets[0].warnings if w.startswith("copy:"))
     assert "60 queries are too few to prove that NDCG@3 lost less than 1 %" in warning
     assert f"human-only {test.n_needed:,}" in warning
+
+
+def with_holes(judged: int) -> Dataset:
+    """All is judged, but for the LLM's documents of all queries from ``judged`` on."""
+    dataset = make()
+    grades = {
+        f"q{i}": {
+            doc: int(doc.count("-") < 2)
+            for doc, text in zip(dataset.corpus.doc_ids, dataset.corpus.texts, strict=True)
+            if text.split()[0] == f"topic{i}" and ("human" in doc or i < judged)
+        }
+        for i in range(60)
+    }
+    return replace(dataset, qrels=Qrels.from_dict(grades))
+
+
+def test_a_verdict_that_rests_on_what_nobody_judged_is_none() -> None:
+    fair = Spec("after")
+    known, holes = (
+        measure_debias(BEFORE, [fair], [with_holes(judged)], config=CONFIG) for judged in (60, 40)
+    )
+    found = holes.datasets[0].outcomes[1]
+    skew = found.skew_at(3)
+    assert skew.after.excludes(0.0)  # as it was judged human text is favoured
+    counted = [found.scores.counted.of(row, 3) for row in ("baseline", "other")]
+    assert not relative_delta_interval(*counted).excludes(0.0)
+    assert (skew.holes, skew.n_needed, holes.verdict) == (True, None, "cannot_tell")
+    run = fair.build(with_holes(40).corpus).retrieve(with_holes(40).queries, 100)
+    seen = [(each.query_id, doc) for each in run.top(3) for doc in each.doc_ids]
+    judged = np.mean([int(query[1:]) < 40 for query, doc in seen if "human" not in doc])
+    assert found.scores.judged == (1.0, judged)
+    (row,) = verdicts(holes)
+    first_screen = first(holes)
+    assert "judgments have holes, and the answer depends on" in first_screen.verdict
+    assert f"and {judged:.0%} after" in first_screen.doubts[0]
+    assert "cannot tell: judgments have holes" in verdict_text(row)
+    # the control: all was judged
+    assert known.datasets[0].outcomes[1].scores.filled is None
+    assert "judged" not in " ".join(first(known).doubts)
 
 
 def test_seen_pairs_are_counted_and_warned_of() -> None:
