@@ -1257,7 +1257,7 @@ def _win_rate(
         half = t_quantile(0.5 + level / 2, degrees) * math.sqrt(variance) / len(found.above)
         ends.append((interval.estimate - half, interval.estimate + half))
     if dependence.clusters is not None:
-        _require_even(code)
+        require_even(code)
         flips = ClusterFlips(
             numerator=np.bincount(code, weights=found.above).astype(np.float64),
             denominator=np.bincount(code).astype(np.float64),
