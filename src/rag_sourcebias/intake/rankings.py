@@ -402,7 +402,7 @@ def _runs_in(value: Any, where: str, *, name: str | None, otherwise: str) -> lis
     if not isinstance(value, Mapping):
         raise DataError(f"{where}: {a(value)} is no ranking; expected {_FORMS}")
     rows = value.values()
-    if all(map(_is_ranking, rows)) or not all(map(is_results, rows)):
+    if not all(map(is_results, rows)) or all(map(_is_ranking, rows)):
         return _of_lists(value, where).runs(name, otherwise=otherwise)
     return [
         run
