@@ -52,8 +52,9 @@ def truth(name: str, strength: float) -> tuple[float, float]:
     """Centred Relative Δ and human exposure beyond its share, over very many queries."""
     world, rng = _BY_NAME[name], np.random.default_rng(20)
     skew = base = seen = 0.0
-    for _ in range(8 if strength or world.browsing else 0):
-        fixed, run = world.draw(10_000, strength, rng)
+    draws, n = (2_000, 100) if world.uneven else (8, 10_000)  # popular things are few in each draw
+    for _ in range(draws if strength or world.browsing else 0):
+        fixed, run = world.draw(n, strength, rng)
         tags = merge_llms(fixed.tags) if world.merge else fixed.tags
         group = source_codes_for(fixed.qrels.doc_ids, tags)
         chance = chance_scores(
@@ -62,7 +63,7 @@ def truth(name: str, strength: float) -> tuple[float, float]:
         skew, base = skew + chance.skew_terms.sum(), base + chance.base_terms.sum()
         for browsing in world.browsing:
             human = tags.counts()["human"] / len(tags)
-            seen += (exposure(run, tags, browsing=browsing).shares[0].mean() - human) / 8
+            seen += (exposure(run, tags, browsing=browsing).shares[0].mean() - human) / draws
     return float(100 * skew / base) if strength else 0.0, float(seen)
 
 
