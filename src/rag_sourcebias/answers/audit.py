@@ -59,6 +59,7 @@ from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    ClusterFlips,
     bootstrap_means,
     cluster_flips,
     crossing,
@@ -68,7 +69,6 @@ from rag_sourcebias.infer.means import (
     normal_quantile,
     of_queries,
     queries_to_tell,
-    require_even,
     require_flippable,
     t_quantile,
 )
@@ -164,7 +164,11 @@ _NO_ERROR = 1e-12
 
 
 def auc_interval(
-    answers: AnswerScores, *, confidence_level: float = 0.95, within_systems: bool = False
+    answers: AnswerScores,
+    *,
+    confidence_level: float = 0.95,
+    within_systems: bool = False,
+    resamples: int = 10_000,
 ) -> Interval:
     """AUC of correct against wrong answers, with an interval for resampled questions.
 
@@ -173,7 +177,7 @@ def auc_interval(
     the logit, with t quantiles for the number of independent pairs of questions: simulated
     coverage of a nominal 95 % is .93–.97 from 10 such pairs on, but .90 at an AUC of .97 and .84 to
     .86 above .99 where only 2 % of the answers are wrong. With perfect separation it is the exact
-    bound that the independent pairs allow.
+    bound that the independent pairs allow. With clusters the signs of their influences are flipped.
 
     Raises
     ------
@@ -181,17 +185,17 @@ def auc_interval(
         Without correct or wrong answers, with fewer than 5 independent pairs of questions, or if
         no question differs from another.
     """
-    found = _usable(answers, within_systems=within_systems)
+    found = _usable(answers, confidence_level, within_systems=within_systems)
     auc = found.auc
     tail = (1 - confidence_level) / 2
     if auc in (0.0, 1.0):
         code, bound = InferCode.SEPARATED, tail ** (1 / found.n_pairs)
         lower, upper = (bound, 1.0) if auc == 1 else (0.0, 1 - bound)
     else:
-        code = InferCode.DELONG
-        step = t_quantile(1 - tail, found.n_pairs - 1) * _error(found.influence) / (auc * (1 - auc))
+        code = InferCode.DELONG if answers.clusters is None else InferCode.CLUSTER_FLIPS
         middle = math.log(auc / (1 - auc))
-        lower, upper = (expit(middle + sign * step) for sign in (-1, 1))
+        reach = _reach(found, found.influence, answers, confidence_level, resamples)
+        lower, upper = (expit(middle + step / (auc * (1 - auc))) for step in reach)
     return of_queries(
         auc,
         lower,
@@ -208,6 +212,7 @@ def auc_change_interval(
     after: AnswerScores,
     *,
     confidence_level: float = 0.95,
+    resamples: int = 10_000,
 ) -> Interval:
     """Change of the AUC within systems from one score of the same answers to another.
 
@@ -216,14 +221,14 @@ def auc_change_interval(
     InsufficientDataError
         As for :func:`auc_interval`.
     """
-    first, second = (_usable(a, within_systems=True) for a in (before, after))
+    first, second = (_usable(a, confidence_level, within_systems=True) for a in (before, after))
     influence = second.influence - first.influence
     estimate = second.auc - first.auc
-    half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(influence)
+    lower, upper = _reach(first, influence, before, confidence_level, resamples)
     return of_queries(
         estimate,
-        max(estimate - half, -1.0),
-        min(estimate + half, 1.0),
+        max(estimate + lower, -1.0),
+        min(estimate + upper, 1.0),
         level=confidence_level,
         method=InferCode.DELONG_CHANGE,
         n=len(influence),
@@ -231,10 +236,10 @@ def auc_change_interval(
     )
 
 
-def _usable(answers: AnswerScores, *, within_systems: bool) -> QuestionAUC:
-    if answers.clusters is not None:
-        require_even(answers.clusters)
+def _usable(answers: AnswerScores, level: float, *, within_systems: bool) -> QuestionAUC:
     found = question_auc(answers, within_systems=within_systems)
+    if answers.clusters is not None:
+        require_flippable(np.repeat(np.arange(len(found.sizes)), found.sizes), level)
     if found.n_pairs < _MIN_PAIRS:
         raise InsufficientDataError(
             f"the AUC is {found.auc:.3f}, but only {found.n_pairs} pair(s) of different questions "
@@ -243,6 +248,22 @@ def _usable(answers: AnswerScores, *, within_systems: bool) -> QuestionAUC:
             n_needed=_MIN_PAIRS,
         )
     return found
+
+
+def _reach(
+    found: QuestionAUC,
+    influence: FloatArray,
+    answers: AnswerScores,
+    level: float,
+    resamples: int,
+) -> tuple[float, float]:
+    """Return how far below and above the estimate an interval reaches."""
+    n, error = len(influence), _error(influence)
+    if answers.clusters is None:
+        half = t_quantile(0.5 + level / 2, found.n_pairs - 1) * error
+        return -half, half
+    sizes = found.sizes / found.sizes.sum()
+    return ClusterFlips(numerator=influence / n, denominator=sizes, resamples=resamples).ends(level)
 
 
 def _error(influence: FloatArray) -> float:
@@ -311,9 +332,15 @@ def measure_bias(
         ),
         differences=tuple(_differences(pairs, spread, mean_of, notes, called)),
         length_correlation=length_correlation(answers),
-        auc=attempt(lambda: auc_interval(answers, confidence_level=level), notes, f"{called}, AUC"),
+        auc=attempt(
+            lambda: auc_interval(answers, confidence_level=level, resamples=config.resamples),
+            notes,
+            f"{called}, AUC",
+        ),
         auc_within=attempt(
-            lambda: auc_interval(answers, confidence_level=level, within_systems=True),
+            lambda: auc_interval(
+                answers, confidence_level=level, within_systems=True, resamples=config.resamples
+            ),
             notes,
             f"{called}, AUC within systems",
         ),
@@ -454,7 +481,11 @@ def measure_scorer(
         spread = raw.spread.unfairness
         # what is lacking was noted with the AUC itself, or nothing has changed
         change = if_enough(
-            auc_change_interval, answers, after, confidence_level=config.confidence_level
+            auc_change_interval,
+            answers,
+            after,
+            confidence_level=config.confidence_level,
+            resamples=config.resamples,
         )
         notes.append(
             "intervals of the adjusted score take the fitted adjustment as given; where one system "

@@ -535,6 +535,8 @@ class QuestionAUC(NamedTuple):
         Of each question, or cluster of questions, with a usable answer, in the order of first
         occurrence. The error of the AUC is about the mean of these; their mean is 0. Two scores of
         the same answers are compared question by question.
+    sizes : int64 array of shape (n_questions,)
+        Usable answers of each.
     n_pairs : int
         Pairs of a question with a correct answer and another with a wrong one that can be formed
         so that no question is used twice: what there is of independent comparisons.
@@ -542,6 +544,7 @@ class QuestionAUC(NamedTuple):
 
     auc: float
     influence: FloatArray
+    sizes: IntArray
     n_pairs: int
 
 
@@ -592,6 +595,7 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     return QuestionAUC(
         auc=auc,
         influence=n * np.bincount(question, weights=share).astype(np.float64),
+        sizes=np.bincount(question),
         n_pairs=min(n // 2, *(len(np.unique(question[right[usable] == s])) for s in (True, False))),
     )
 

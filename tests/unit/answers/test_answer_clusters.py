@@ -49,6 +49,7 @@ def test_every_interval_goes_by_clusters():
     for one, other in zip(narrow, wide, strict=True):
         assert one.n_labeled > 12 == other.n_labeled
         assert other.upper - other.lower > one.upper - one.lower
+        assert other.method.code is InferCode.CLUSTER_FLIPS
         assert other.assumptions[0].code is InferCode.CLUSTERS_SAMPLED
 
 

@@ -11,6 +11,7 @@ from scipy import stats
 from rag_sourcebias.answers.audit import auc_change_interval, auc_interval
 from rag_sourcebias.answers.data import AnswerScores
 from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.infer.findings import InferCode
 
 
 def single(correct, values):
@@ -47,7 +48,7 @@ def test_the_auc_has_an_interval_of_delong_in_the_logit() -> None:
     assert found.estimate == pytest.approx(auc)
     assert found.lower == pytest.approx(1 / (1 + math.exp(step - logit)))
     assert found.upper == pytest.approx(1 / (1 + math.exp(-step - logit)))
-    assert found.n_labeled == 30
+    assert (found.n_labeled, found.method.code) == (30, InferCode.DELONG)
 
 
 @pytest.mark.parametrize("upside_down", [False, True])

@@ -1,4 +1,4 @@
-"""Intervals for paired means: the definition, and coverage where the truth is known."""
+"""Intervals for the spread of paired means, against their definition."""
 
 from __future__ import annotations
 
@@ -11,31 +11,6 @@ from scipy import stats
 from rag_sourcebias.answers.audit import spread_interval
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.means import crossing
-
-
-def draws(seed, means, n=200):
-    """Rows that share a question effect, with unequal noise per column."""
-    rng = np.random.default_rng(seed)
-    noise = rng.normal(size=(n, len(means))) * np.linspace(0.5, 1.5, len(means))
-    return np.asarray(means) + rng.normal(size=(n, 1)) * 3 + noise
-
-
-@pytest.mark.parametrize(
-    ("means", "atleast", "atmost"),
-    [
-        ((0, 0, 0, 0, 0), 0.95, 1.0),  # at the edge only the lower end can miss: 97.5 %
-        ((0, 0.1, 0.2, 0.1, 0), 0.92, 1.0),
-        ((0, 0.5, 1.0, 0.2, 0.9), 0.92, 0.98),
-    ],
-)
-def test_the_spread_is_covered(means, atleast, atmost):
-    """300 samples at 95 %: the standard error of the coverage is 1.3 %."""
-    truth = float(np.std(means))
-    hits = [
-        not spread_interval(draws(seed, means, n=100), resamples=400, rng=seed).excludes(truth)
-        for seed in range(300)
-    ]
-    assert atleast <= np.mean(hits) <= atmost
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
