@@ -10,7 +10,7 @@ import numpy as np
 import ppi_py
 
 from rag_sourcebias.infer.judged import mean_interval, ppi_interval
-from rag_sourcebias.infer.means import t_interval
+from rag_sourcebias.infer.samples import t_interval
 
 LEVEL = 0.95
 POOL = 1_000

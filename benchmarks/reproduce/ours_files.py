@@ -179,7 +179,7 @@ def overrating(sets: Sequence[str]) -> Columns:
     """
     import os
 
-    from rag_sourcebias.infer.means import t_interval
+    from rag_sourcebias.infer.samples import t_interval
 
     rows = []
     gains = 2.0 ** np.arange(4) - 1

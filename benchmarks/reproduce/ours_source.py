@@ -19,7 +19,7 @@ from rag_sourcebias.core.caches import cache_dir
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, RetrieverSpec
-from rag_sourcebias.infer.means import t_interval
+from rag_sourcebias.infer.samples import t_interval
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache

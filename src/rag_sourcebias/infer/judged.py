@@ -22,12 +22,8 @@ from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     beta_quantile,
-    bootstrap_interval,
     group_codes,
-    has_spread,
-    spread_values,
     t_around,
-    t_interval,
     t_quantile,
     wilson_ends,
 )
@@ -35,9 +31,13 @@ from rag_sourcebias.infer.samples import (
     Design,
     JudgedSample,
     Target,
+    bootstrap_interval,
     check_target,
     combine_judges,
+    has_spread,
     judge_correlation,
+    spread_values,
+    t_interval,
 )
 
 # What a regression estimate would lose without each item or cluster.

@@ -32,7 +32,7 @@ from rag_sourcebias.measure.relevance import relative_delta
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 
 
-def _blocks(n: int, resamples: int) -> Iterator[slice]:
+def resample_blocks(n: int, resamples: int) -> Iterator[slice]:
     """Rows of as many resamples of n units as are held at once."""
     step = max(1, _BLOCK // n)
     for start in range(0, resamples, step):
@@ -41,7 +41,7 @@ def _blocks(n: int, resamples: int) -> Iterator[slice]:
 
 def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterator[FloatArray]:
     """Random 0 and 1 in blocks of some rows, of shape (rows, n)."""
-    for part in _blocks(n, resamples):
+    for part in resample_blocks(n, resamples):
         rows = part.stop - part.start
         drawn = np.frombuffer(generator.bytes(-(-rows * n // 8)), dtype=np.uint8)
         yield np.unpackbits(drawn, count=rows * n).reshape(rows, n).astype(np.float64)
@@ -52,7 +52,7 @@ def resampled_counts(
 ) -> Iterator[FloatArray]:
     """Give in blocks how often each of n units is drawn, of shape (rows, n)."""
     generator = as_generator(rng)
-    for part in _blocks(n, resamples):
+    for part in resample_blocks(n, resamples):
         rows = part.stop - part.start
         drawn = generator.integers(0, n, size=(rows, n)) + np.arange(rows)[:, None] * n
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
@@ -78,7 +78,7 @@ def bootstrap_means(
     rows, counts = np.unique(columns, axis=0, return_counts=True)
     n, distinct = len(columns), len(rows)
     result = np.empty((resamples, columns.shape[1]))
-    for part in _blocks(n, resamples):
+    for part in resample_blocks(n, resamples):
         size = part.stop - part.start
         if distinct * 8 < n:
             drawn = generator.multinomial(n, counts / n, size=size)
@@ -117,7 +117,7 @@ def dirichlet_sums(
     rows, counts = np.unique(columns, axis=0, return_counts=True)
     shapes = np.append(counts, 1).astype(np.float64)
     sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
-    for part in _blocks(len(shapes), resamples):
+    for part in resample_blocks(len(shapes), resamples):
         size = (part.stop - part.start, len(shapes))
         weights = (
             generator.standard_exponential(size)
@@ -753,68 +753,6 @@ def _clustered(terms: FloatArray, code: IntArray) -> float:
 # A mean of values that are independent.
 
 
-def as_values(name: str, values: npt.ArrayLike, *, columns: bool = False) -> FloatArray:
-    """Return finite float64 values of shape (n,), or (n, p) with ``columns``.
-
-    Raises
-    ------
-    DataError
-        Naming the first value that is not finite.
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name}: values must be numbers ({error})") from None
-    if columns and array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 1 + columns:
-        raise DataError(f"{name} has shape {array.shape}; expected one value per item")
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise DataError(
-            f"{name}: {bad.sum()} value(s) are not finite, first {array[first]} at position "
-            f"{first[0]}; leave such items out knowingly"
-        )
-    return array
-
-
-def has_spread(values: FloatArray) -> bool:
-    """Whether values differ by more than rounding."""
-    if not len(values):
-        return False
-    low, high = float(values.min()), float(values.max())
-    return high - low > 1e-12 * max(abs(low), abs(high))
-
-
-def t_interval(y: npt.ArrayLike, *, confidence_level: float = 0.95) -> Interval:
-    """Student's t interval for a mean.
-
-    Raises
-    ------
-    InsufficientDataError
-        With fewer than 2 values, or values that do not differ.
-
-    Examples
-    --------
-    >>> print(t_interval([3.0, 5.0, 4.0, 6.0]))
-    4.5 [2.446, 6.554] (95%, labels alone (t), n = 4)
-    """
-    check_level(confidence_level)
-    values = spread_values(y)
-    n = len(values)
-    error = values.std(ddof=1) / math.sqrt(n)
-    return t_around(
-        float(values.mean()),
-        float(error),
-        n - 1,
-        level=confidence_level,
-        method=InferCode.LABELS_T(),
-        n_labeled=n,
-        assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.MEAN_NORMAL()),
-    )
-
-
 def t_around(
     estimate: float,
     error: float,
@@ -885,25 +823,6 @@ def mean_of_alike(values: FloatArray, *, level: float, **about: Any) -> Interval
     )
 
 
-def spread_values(y: npt.ArrayLike) -> FloatArray:
-    """Return values that have a spread to estimate, or raise."""
-    values = as_values("y", y)
-    n = len(values)
-    if n < 2:
-        raise InsufficientDataError(
-            f"{n} human label(s): an interval needs at least 2, and 10 to be useful",
-            n=n,
-            n_needed=2,
-        )
-    if not has_spread(values):
-        raise InsufficientDataError(
-            f"all {n} human values equal {values[0]:g}, so their spread cannot be "
-            "estimated; label more items, or give the range of the values as bounds=(low, high)",
-            n=n,
-        )
-    return values
-
-
 def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.95) -> Interval:
     """Wilson score interval for a proportion (Wilson 1927).
 
@@ -936,42 +855,6 @@ def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
     centre = (share + square / 2) / (1 + square)
     half = quantile / (1 + square) * math.sqrt(share * (1 - share) / n + square / (4 * n))
     return max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0)
-
-
-def bootstrap_interval(
-    y: npt.ArrayLike,
-    *,
-    confidence_level: float = 0.95,
-    n_resamples: int = 10_000,
-    rng: np.random.Generator | int = 0,
-) -> Interval:
-    """Percentiles of resampled means, the baseline of Oosterhuis et al. (KDD 2024).
-
-    Too short with few labels.
-
-    Raises
-    ------
-    InsufficientDataError
-        With fewer than 2 values, or values that do not differ.
-    """
-    values = spread_values(y)
-    n, generator = len(values), as_generator(rng)
-    means = np.empty(n_resamples)
-    for part in _blocks(n, n_resamples):
-        rows = part.stop - part.start
-        means[part] = values[generator.integers(0, n, (rows, n))].mean(axis=1)
-    tail = 0.5 - confidence_level / 2
-    lower, upper = np.quantile(means, [tail, 1 - tail]).tolist()
-    mean = float(values.mean())
-    return Interval(
-        estimate=mean,
-        lower=min(lower, mean),
-        upper=max(upper, mean),
-        confidence_level=confidence_level,
-        method=InferCode.LABELS_BOOTSTRAP(),
-        n_labeled=n,
-        assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.RESAMPLING()),
-    )
 
 
 _NO_SPREAD = 1e-12

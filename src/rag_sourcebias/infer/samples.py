@@ -12,8 +12,136 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, require_one_of
-from rag_sourcebias.infer.means import adjust_p_values, as_values, group_codes, has_spread
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    as_generator,
+    check_level,
+    require_one_of,
+)
+from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import adjust_p_values, group_codes, resample_blocks, t_around
+
+# Values that are all labelled by people: intervals without a judge.
+
+
+def as_values(name: str, values: npt.ArrayLike, *, columns: bool = False) -> FloatArray:
+    """Return finite float64 values of shape (n,), or (n, p) with ``columns``.
+
+    Raises
+    ------
+    DataError
+        Naming the first value that is not finite.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: values must be numbers ({error})") from None
+    if columns and array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 1 + columns:
+        raise DataError(f"{name} has shape {array.shape}; expected one value per item")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise DataError(
+            f"{name}: {bad.sum()} value(s) are not finite, first {array[first]} at position "
+            f"{first[0]}; leave such items out knowingly"
+        )
+    return array
+
+
+def has_spread(values: FloatArray) -> bool:
+    """Whether values differ by more than rounding."""
+    if not len(values):
+        return False
+    low, high = float(values.min()), float(values.max())
+    return high - low > 1e-12 * max(abs(low), abs(high))
+
+
+def t_interval(y: npt.ArrayLike, *, confidence_level: float = 0.95) -> Interval:
+    """Student's t interval for a mean.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 2 values, or values that do not differ.
+
+    Examples
+    --------
+    >>> print(t_interval([3.0, 5.0, 4.0, 6.0]))
+    4.5 [2.446, 6.554] (95%, labels alone (t), n = 4)
+    """
+    check_level(confidence_level)
+    values = spread_values(y)
+    n = len(values)
+    error = values.std(ddof=1) / math.sqrt(n)
+    return t_around(
+        float(values.mean()),
+        float(error),
+        n - 1,
+        level=confidence_level,
+        method=InferCode.LABELS_T(),
+        n_labeled=n,
+        assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.MEAN_NORMAL()),
+    )
+
+
+def spread_values(y: npt.ArrayLike) -> FloatArray:
+    """Return values that have a spread to estimate, or raise."""
+    values = as_values("y", y)
+    n = len(values)
+    if n < 2:
+        raise InsufficientDataError(
+            f"{n} human label(s): an interval needs at least 2, and 10 to be useful",
+            n=n,
+            n_needed=2,
+        )
+    if not has_spread(values):
+        raise InsufficientDataError(
+            f"all {n} human values equal {values[0]:g}, so their spread cannot be "
+            "estimated; label more items, or give the range of the values as bounds=(low, high)",
+            n=n,
+        )
+    return values
+
+
+def bootstrap_interval(
+    y: npt.ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> Interval:
+    """Percentiles of resampled means, the baseline of Oosterhuis et al. (KDD 2024).
+
+    Too short with few labels.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 2 values, or values that do not differ.
+    """
+    values = spread_values(y)
+    n, generator = len(values), as_generator(rng)
+    means = np.empty(n_resamples)
+    for part in resample_blocks(n, n_resamples):
+        rows = part.stop - part.start
+        means[part] = values[generator.integers(0, n, (rows, n))].mean(axis=1)
+    tail = 0.5 - confidence_level / 2
+    lower, upper = np.quantile(means, [tail, 1 - tail]).tolist()
+    mean = float(values.mean())
+    return Interval(
+        estimate=mean,
+        lower=min(lower, mean),
+        upper=max(upper, mean),
+        confidence_level=confidence_level,
+        method=InferCode.LABELS_BOOTSTRAP(),
+        n_labeled=n,
+        assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.RESAMPLING()),
+    )
+
 
 # What every interval takes: values, a target, and how the labelled items were drawn.
 

@@ -12,7 +12,7 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import InsufficientDataError, as_generator
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import t_interval
+from rag_sourcebias.infer.samples import t_interval
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,
     References,

@@ -30,7 +30,7 @@ from rag_sourcebias.infer.means import (
 from rag_sourcebias.infer.samples import inclusion_probabilities
 from rag_sourcebias.infer.sheets import manifest_path, read_blind_sheet, write_blind_sheet
 from rag_sourcebias.intake.tables import cells_as
-from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join, matched
+from rag_sourcebias.measure.relevance import Cells, Gain, Ties, gains, join, matched
 
 #: Fewest verified documents, and fewest of either kind, from which an error is stated.
 MIN_VERIFIED, MIN_OF_KIND = 50, 5
@@ -245,11 +245,10 @@ def relevant_slots(
     found, place = matched(hits.query[cells.hit], hits.doc[cells.hit], query, doc)
     gained[place] = raw[found]
     scale = np.full(n_queries, cutoff)
-    grades = qrels.grades[rows].astype(np.float64)
     if measure == "NDCG":
         rank = np.arange(len(rows)) - np.searchsorted(query, query)
         used = (rank % 2 == 0) & (rank // 2 < cutoff)
-        value = 2**grades - 1 if gain == "exponential" else grades
+        value = gains(qrels.grades[rows], gain)
         scale = np.bincount(
             query[used], weights=value[used] / np.log2(rank[used] // 2 + 2), minlength=n_queries
         )

@@ -30,11 +30,12 @@ from rag_sourcebias.infer.judged import (
     mean_interval,
     unpaired_difference_interval,
 )
-from rag_sourcebias.infer.means import has_spread, normal_quantile
+from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.infer.samples import (
     check_items,
     check_random_labels,
     check_scale,
+    has_spread,
     how_drawn,
     judge_correlation,
     residual_share,

@@ -28,13 +28,13 @@ from rag_sourcebias.infer.judged import (
     mean_interval,
 )
 from rag_sourcebias.infer.means import (
-    has_spread,
     t_around,
     t_quantile,
     wilson_ends,
 )
 from rag_sourcebias.infer.samples import (
     JudgedSample,
+    has_spread,
     inclusion_probabilities,
     is_constant,
     judge_correlation,

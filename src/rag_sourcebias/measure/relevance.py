@@ -357,7 +357,7 @@ class Cells:
         if measure == "MRR":
             return self._reciprocal_rank(k)
         if measure == "NDCG":
-            raw = _gain(self.grade, gain) * discounts(self.start, self.stop, k)
+            raw = gains(self.grade, gain) * discounts(self.start, self.stop, k)
         elif measure == "MAP":
             raw = self._precision_terms(k)
         else:
@@ -375,7 +375,7 @@ class Cells:
         top = self.ideal_place < k
         ideal = np.bincount(
             self.ideal_cell[top],
-            weights=_gain(self.ideal_grade[top], gain) / np.log2(self.ideal_place[top] + 2),
+            weights=gains(self.ideal_grade[top], gain) / np.log2(self.ideal_place[top] + 2),
             minlength=self.n_cells,
         )
         return np.where(ideal > 0, ideal, 1.0)
@@ -443,7 +443,8 @@ def _first(cell: IntArray) -> IntArray:
     return np.maximum.accumulate(place)
 
 
-def _gain(grade: IntArray, gain: Gain) -> FloatArray:
+def gains(grade: npt.NDArray[np.integer[Any]], gain: Gain) -> FloatArray:
+    """Return the gain of each grade: itself, or 2^grade − 1."""
     return np.exp2(grade) - 1 if gain == "exponential" else grade.astype(np.float64)
 
 
@@ -775,7 +776,7 @@ class _Labels:
     def expected(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
         """Return each hit's expected, unscaled term per source; shape (2, h)."""
         if measure == "NDCG":
-            return self.share * (_gain(self.grade, gain) * discounts(self.start, self.stop, k))
+            return self.share * (gains(self.grade, gain) * discounts(self.start, self.stop, k))
         if measure == "MAP":
             return np.stack([self._precision(s, k) for s in (0, 1)])
         if measure == "MRR":
@@ -1110,8 +1111,7 @@ def filled(
             if not len(holes):
                 continue
             # above it first, then below
-            nearest = (*donors[at::-1], *donors[at + 1 :])
-            pool = next((grades for grades in nearest if len(grades)), None)
+            pool = next(filter(len, (*donors[at::-1], *donors[at + 1 :])), None)
             if pool is None:
                 return None
             grade[holes] = rng.choice(pool, size=len(holes))

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import bootstrap_interval, bootstrap_intervals, bootstrap_means
+from rag_sourcebias.infer.means import bootstrap_intervals, bootstrap_means
+from rag_sourcebias.infer.samples import bootstrap_interval
 
 
 @pytest.mark.parametrize("n", [8, 30, 400])

@@ -3,7 +3,8 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.means import bootstrap_interval, t_interval, wilson_interval
+from rag_sourcebias.infer.means import wilson_interval
+from rag_sourcebias.infer.samples import bootstrap_interval, t_interval
 
 VALUES = np.random.default_rng(3).gamma(2.0, 3.0, 40)
 

@@ -6,7 +6,8 @@ import pytest
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias.infer.means import t_interval, t_quantile
+from rag_sourcebias.infer.means import t_quantile
+from rag_sourcebias.infer.samples import t_interval
 
 
 def sample(seed=0, n=30, n_pool=200, noise=2.0):
