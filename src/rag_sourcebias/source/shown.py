@@ -18,12 +18,14 @@ from rag_sourcebias.core.finding import Code, Finding, Frame, Interval, short_na
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.infer.means import Dependence, clustered_mean
 from rag_sourcebias.measure.relevance import exposure
+from rag_sourcebias.measure.texts import Copies
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report.render import Outcome, Report
 from rag_sourcebias.source.audit import twins_of
 from rag_sourcebias.source.findings import AuditConfig, TwinSkew
 
 SHOWN_SCHEMA_VERSION = 1
+_MATERIAL = 0.05  # of a share: the margin within which audits call two sources alike
 _FEWEST = 20  # questions: with fewer an interval of shares is as wide as what it is about
 
 
@@ -49,6 +51,18 @@ class ShownCode(Code, home="shown"):
     TWINS = (
         "Of {n:pair|pairs} of versions of one text of which one is shown, the {other} one stands "
         "higher in {rate:percent}: that is at equal content."
+    )
+    COPIES = (
+        "{n} of {n_documents:document|documents} share most of their words with others of their "
+        "source, in {groups:group|groups}."
+    )
+    COPIED_TWINS = (
+        "{n} of these are versions of a text of another source: what is there several times has "
+        "more chances to stand higher."
+    )
+    BY_GROUP = (
+        "With such a group as one document, {source} text is {held:percent} of the store and gets "
+        "{shown:percent} of the first {cutoff}."
     )
     UNTAGGED = "No source is known for {n} of {n_documents:document|documents}."
     NO_TAGS = (
@@ -120,6 +134,8 @@ class ShownResults(Stored):
         Questions asked, and those for which something came back.
     twins : tuple of TwinSkew
         For each other source, both versions of the pairs that were found.
+    copies : tuple of Finding
+        Near-duplicates that the store holds, and what they change.
     """
 
     _versioned = ("report of what is shown", SHOWN_SCHEMA_VERSION)
@@ -135,6 +151,7 @@ class ShownResults(Stored):
     n_answered: int
     shares: tuple[ShownShare, ...]
     twins: tuple[TwinSkew, ...] = ()
+    copies: tuple[Finding, ...] = ()
     sheet: ShownSheet | None = None
     findings: tuple[Finding, ...] = ()
     environment: Mapping[str, str]
@@ -218,7 +235,7 @@ class ShownReport(ShownResults, Report):
         return d.First(
             answer=_level(self, share),
             verdict=verdict,
-            doubts=(*twins, ShownCode.NOT_RELEVANCE()),
+            doubts=(*twins, *self.copies, ShownCode.NOT_RELEVANCE()),
             rows=tuple(_row(one) for one in self.shares),
             next=_next(self.sheet),
         )
@@ -315,6 +332,9 @@ def audit_shown(
     run = retriever.retrieve(queries, max(depth, cutoff))
     tags = corpus.tags
     shares = tuple(_shares(run, tags, cutoff, confidence_level))
+    copies = Copies.by_words(corpus.texts, tags, Qrels.from_rows(()))
+    left = tags.take(np.flatnonzero([doc not in copies.stands_for for doc in tags.doc_ids]))
+    by_group = tuple(_shares(copies.ranked(run), left, cutoff, confidence_level))
     answered = int(np.count_nonzero(np.diff(run.offsets)))
     findings = [*getattr(retriever, "notes", ())]
     if answered < len(queries):
@@ -344,6 +364,7 @@ def audit_shown(
         n_answered=answered,
         shares=shares,
         twins=tuple(_twins(run, corpus, baseline_source, cutoff=cutoff, level=confidence_level)),
+        copies=tuple(_of_copies(copies, tags, shares, by_group, cutoff)),
         sheet=drawn,
         findings=tuple(findings),
         environment=environment(),
@@ -378,6 +399,31 @@ def _shares(run: Run, tags: TagTable, cutoff: int, level: float) -> Iterator[Sho
             shown=float(shares.mean()) if len(shares) else 0.0,
             difference=difference,
         )
+
+
+def _of_copies(
+    copies: Copies,
+    tags: TagTable,
+    shares: Sequence[ShownShare],
+    by_group: Sequence[ShownShare],
+    cutoff: int,
+) -> Iterator[Finding]:
+    """Say how many near-duplicates there are, and which shares differ with a group as one."""
+    groups = set(copies.stands_for.values())
+    several = groups | set(copies.stands_for)
+    if not several:
+        return
+    yield ShownCode.COPIES(n=len(several), n_documents=tags.n_documents, groups=len(groups))
+    paired = int(np.count_nonzero(tags.pair_codes[tags.rows_for(list(several))] >= 0))
+    if paired:
+        yield ShownCode.COPIED_TWINS(n=paired)
+    n_said = 1 if len(shares) == 2 else len(shares)  # of two shares one tells the other
+    for one, grouped in list(zip(shares, by_group, strict=True))[:n_said]:
+        moved = max(abs(one.held - grouped.held), abs(one.shown - grouped.shown))
+        if one.source and (moved > _MATERIAL or one.code is not grouped.code):
+            yield ShownCode.BY_GROUP(
+                source=one.source, held=grouped.held, shown=grouped.shown, cutoff=cutoff
+            )
 
 
 def _twins(

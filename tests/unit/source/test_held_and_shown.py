@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import rag_sourcebias as rsb
 from rag_sourcebias.core.data import Corpus, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.application import FinishedRun
-from rag_sourcebias.source.shown import ShownReport, audit_shown
+from rag_sourcebias.source.shown import ShownCode, ShownReport, audit_shown
 
 
 def corpus_of(sources: Mapping[str, int]) -> Corpus:
@@ -94,6 +95,23 @@ def test_a_third_version_that_is_shown_counts_for_no_other_pair() -> None:
     lists = [[f"llm:b{n}", f"human{n}", f"llm:a{n}"] for n in range(30)]
     [twins] = found(corpus, lists, cutoff=1).twins
     assert (twins.other, twins.n_pairs) == ("llm:b", 30)
+
+
+def test_copies_are_counted_and_shares_by_group_where_they_differ() -> None:
+    corpus = corpus_of({"human": 30, "llm:a": 30})
+    own = [" ".join(f"{word}{n}" for word in "abcdefghijklmno") for n in range(60)]
+    copied = own[:40] + [f"{own[40]} more{n}" for n in range(20)]  # of which LLM text has 20
+    lists = [[f"human{n}", f"llm:a{10 + n % 20}", f"llm:a{10 + (n + 1) % 20}"] for n in range(30)]
+    report = found(replace(corpus, texts=tuple(copied)), lists)
+    said = {finding.code: finding.numbers for finding in report.copies}
+    assert [said[ShownCode.COPIES][name] for name in ("n", "groups")] == [20, 1]
+    assert said[ShownCode.COPIED_TWINS]["n"] == 20
+    by_group = said[ShownCode.BY_GROUP]
+    # the 20 count as one document, and the two that each question shows as one
+    assert (by_group["source"], by_group["held"], by_group["shown"]) == ("human", 30 / 41, 0.5)
+    assert set(map(str, report.copies)) <= set(map(str, report.page().first.doubts))
+    # the control
+    assert found(replace(corpus, texts=tuple(own)), lists).copies == ()
 
 
 def test_a_folder_with_blanks_stands_quoted_in_the_command(tmp_path: Path) -> None:
