@@ -230,11 +230,12 @@ def _figures(name: str, n: int, chunks: list[dict[str, Any]]) -> list[dict[str, 
     runs = sum(c["runs"] for c in chunks)
     if name in POOLED:
         about, lean = POOLED[name]
+        more = {"about": f"{about}; {runs:,} draws"}
         # where the second system leans less there is a change to find
-        bar = 0.05 if lean else None
+        kind, bar = ("rejection", 0.05) if lean else ("power", None)
         return [
-            row(name, n, "rejection", total["rejected"], runs, bar, about=about),
-            row(name, n, "size", total["worse"], runs, 0.05, of="made it worse", about=about),
+            row(name, n, kind, total["rejected"], runs, bar, **more),
+            row(name, n, "size", total["worse"], runs, 0.05, of="made it worse", **more),
         ]
     more = {"about": WORLDS[name][0], "truth": chunks[0]["truth"]}
     judged = runs - total["refused"]
