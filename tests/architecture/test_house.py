@@ -38,7 +38,7 @@ NODES = {
     "pairs": 20971,
     "report": 12156,
     "retrieval": 9205,
-    "source": 23836,
+    "source": 23794,
     "style": 12402,
     "tagging": 13579,
     "terminal": 3191,

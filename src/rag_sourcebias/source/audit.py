@@ -44,6 +44,7 @@ from rag_sourcebias.infer.means import (
     effective_number,
     expit,
     fewest_clusters,
+    flipped_mean,
     group_codes,
     published_delta,
     queries_for_verdict,
@@ -1252,23 +1253,22 @@ def _win_rate(
             InferCode.FEW_OWN_PAIRS(n=int(degrees + 1), n_needed=_LEAST_DOCUMENTS)
         )
     interval = clustered_mean(found.above, code, confidence_level=level, bounds=(0.0, 1.0))
-    ends = [(interval.lower, interval.upper)]
-    if variance > 0:
-        half = t_quantile(0.5 + level / 2, degrees) * math.sqrt(variance) / len(found.above)
-        ends.append((interval.estimate - half, interval.estimate + half))
     if dependence.clusters is not None:
-        require_even(code)
-        flips = ClusterFlips(
-            numerator=np.bincount(code, weights=found.above).astype(np.float64),
-            denominator=np.bincount(code).astype(np.float64),
+        interval = flipped_mean(
+            found.above,
+            code,
+            confidence_level=level,
+            bounds=(0.0, 1.0),
             resamples=config.resamples,
             seed=config.seed,
         )
-        ends.append(flips.ends(level))
+    if not variance > 0:
+        return interval
+    half = t_quantile(0.5 + level / 2, degrees) * math.sqrt(variance) / len(found.above)
     return replace(
         interval,
-        lower=max(min(lower for lower, _ in ends), 0.0),
-        upper=min(max(upper for _, upper in ends), 1.0),
+        lower=max(min(interval.lower, interval.estimate - half), 0.0),
+        upper=min(max(interval.upper, interval.estimate + half), 1.0),
     )
 
 
