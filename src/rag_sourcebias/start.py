@@ -15,7 +15,7 @@ import typer
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.answers import find_answer_columns
+from rag_sourcebias.intake.answers import answer_rows
 from rag_sourcebias.intake.beir import corpus_files, read_corpus, splits_of
 from rag_sourcebias.intake.files import open_bytes, read_lines
 from rag_sourcebias.intake.judged import read_judged_items
@@ -321,7 +321,7 @@ def _of_corpus(path: Path, files: Sequence[tuple[str | None, Path]]) -> Guess:
             ("audit", "source", name),
             "Its sources were not looked at, which takes long: run it when you mean to.",
         )
-    counts = read_corpus(path, titles=True).corpus.tags.counts()
+    counts = read_corpus(path).corpus.tags.counts()
     known = {source: n for source, n in counts.items() if source}
     told = ", ".join(f"{n:,} {source}" for source, n in known.items()) or "of unknown source"
     what = f"a BEIR folder: documents {told}"
@@ -404,12 +404,12 @@ _PILOT = 50  # labels of a first sheet, if there are so many items
 
 def _of_scores(table: Table, what: str) -> Iterator[Guess]:
     """Guess what answers or items are for, going by who graded them."""
-    marked: dict[str, Any] = {}
+    answers: Table | None = None
     with suppress(DataError):
-        marked = find_answer_columns(table)
-    long = "system" in marked
+        answers, marked = answer_rows(table)
+    long = answers is table
     human = _numbered(table, _PEOPLE)
-    usual = _column(table, "human") or marked.get("correct")
+    usual = _column(table, "human") or (marked["correct"] if long else None)
     if usual and not human:
         human = [usual]
     answer, judge = _column(table, "answer"), _column(table, "judge")
@@ -428,7 +428,7 @@ def _of_scores(table: Table, what: str) -> Iterator[Guess]:
     # labels of some rows go with the judge's values of all, labels of all with an audit
     if judged and human and not whole:
         yield judged.guess
-    if marked:
+    if answers:
         yield Guess(
             f"{what}: answers that people marked",
             ("audit", "answers", table.path, *score),
@@ -540,5 +540,5 @@ def _numbered(table: Table, pattern: re.Pattern[str]) -> list[str]:
 
 def _column(table: Table, role: str) -> str | None:
     with suppress(DataError):  # several could be meant
-        return find_column(table.names, role, path=table.path)
+        return find_column(table.names, role)
     return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_sourcebias.core.completions import JudgeItem
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.texts import AnswerTexts
 from rag_sourcebias.intake.objects import name_of
@@ -95,40 +95,55 @@ _WIDE = "answer_"
 _TRUE = ("true", "1", "1.0", "yes")
 
 
-def find_answer_columns(
+def answer_rows(
     table: Table, given: Mapping[str, str | None] | None = None
-) -> dict[str, Any]:
-    """Find the columns of a table of answers; those that are ``given`` must be there.
+) -> tuple[Table, dict[str, Any]]:
+    """Return a table with a row for each answer, and its columns by what they are for.
 
-    Returns
-    -------
-    dict
-        ``question`` and ``reference``; ``answer``, ``correct`` and ``system`` where each row is an
-        answer, else lists ``answers`` and ``verdicts`` of one column per system.
+    It is the table itself, unless each system has a column of its own there. Columns that are
+    ``given`` must be there.
 
     Raises
     ------
     DataError
-        If one is not found, or several could be meant.
+        If a column is not found, several could be meant, or all questions are marked improper.
     """
     roles = dict.fromkeys((*_ROLES, "system")) | dict(given or {})
-    wide = [name for name in table.names if name.startswith(_WIDE) and name != _WIDE]
-    if not wide or roles["answer"] or find_column(table.names, "answer", path=table.path):
-        return find_columns(table, roles, needed=_ROLES)
+    systems = [name.removeprefix(_WIDE) for name in table.names if name.startswith(_WIDE)]
+    if any(systems) and not roles["answer"] and not find_column(table.names, "answer"):
+        table = _melted(table, roles, list(filter(None, systems)))
+    return table, find_columns(table, roles, needed=_ROLES)
+
+
+def _melted(table: Table, roles: Mapping[str, str | None], systems: Sequence[str]) -> Table:
+    """Return the answer of each system to a question as a row of its own."""
+    asked = {role: roles[role] for role in _ROLES[:2]}
+    found = find_columns(table, asked, needed=asked)
     verdicts = []
-    for column in wide:
-        system = require_name(column.removeprefix(_WIDE), "system", table.path)
-        both = [f"judge_{system}", f"correct_{system}"]
-        verdict = next((name for name in both if name in table.columns), None)
+    for system in systems:
+        usual = (f"judge_{system}", f"correct_{system}")
+        verdict = next(filter(table.columns.__contains__, usual), None)
         if verdict is None:
             raise DataError(
                 f"{table.path} has answer_{system} but neither judge_{system} nor "
                 f"correct_{system}: people's verdicts are needed, empty where nobody judged"
             )
-        verdicts.append(verdict)
-    asked = {role: roles[role] for role in _ROLES[:2]}
-    found = find_columns(table, asked, needed=asked)
-    return {**found, "answers": wide, "verdicts": verdicts}
+        verdicts.append(table.columns[verdict])
+    improper = table.columns.get("improper", [""] * len(table))
+    kept = [row for row, cell in enumerate(improper) if str(cell).strip().lower() not in _TRUE]
+    if not kept:
+        raise DataError(f"{table.path}: all {len(table)} questions are marked improper")
+    rows = [row for row in kept for _ in systems]
+    answers = [table.columns[f"{_WIDE}{system}"] for system in systems]
+    references = table.columns[found["reference"]]
+    columns: dict[str, list[Any]] = {
+        found["question"]: rows,  # the texts of questions may repeat
+        found["reference"]: [references[row] for row in rows],
+        "system": [*systems] * len(kept),
+        "answer": [cells[row] for row in kept for cells in answers],
+        "correct": [cells[row] for row in kept for cells in verdicts],
+    }
+    return table.spread(rows, columns)
 
 
 # Answers of systems with references and human verdicts.
@@ -177,15 +192,11 @@ def read_answer_texts(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    table = read_table(source)
-    roles = find_answer_columns(table, columns)
+    read = read_table(source)
+    table, roles = answer_rows(read, columns)
     file = Path(table.path)
     if separator is None and roles["reference"] == "golden_answer":
         separator = "/"
-    told = ""
-    if "answers" in roles:
-        table, told = _row_for_each(table, roles)
-        roles = dict(zip(table.names, table.names, strict=True))
     questions = names_of(table, roles["question"], role="question")
     systems = [Path(file.name.removesuffix(".gz")).stem] * len(table)
     if roles["system"]:
@@ -199,6 +210,10 @@ def read_answer_texts(
         roles["correct"],
         "is no human verdict; expected true or false, yes or no, 1 or 0, or an empty cell",
     )
+    n_left_out = len(read) - len(set(questions)) if table is not read else 0
+    told = ""
+    if n_left_out:
+        told = f" ({n_left_out} question{'s' * (n_left_out > 1)} marked improper left out)"
     return AnswerTexts(
         question_ids=tuple(questions),
         systems=tuple(systems),
@@ -208,28 +223,6 @@ def read_answer_texts(
         name=name or file.name + told,
         notes=tuple(table.notes),
     )
-
-
-def _row_for_each(table: Table, roles: Mapping[str, Any]) -> tuple[Table, str]:
-    """Return the answer of each system to a question as a row of its own; and what was left out.
-
-    The texts of questions may repeat, their rows do not.
-    """
-    improper = table.columns.get("improper", [""] * len(table))
-    rows = [row for row, cell in enumerate(improper) if str(cell).strip().lower() not in _TRUE]
-    n = len(table) - len(rows)
-    if not rows:
-        raise DataError(f"{table.path}: all {n} questions are marked improper; none is left")
-    cells = [
-        (row, answer.removeprefix(_WIDE), *(table.columns[column][row] for column in columns))
-        for row in rows
-        for answer, verdict in zip(roles["answers"], roles["verdicts"], strict=True)
-        for columns in [(roles["reference"], answer, verdict)]
-    ]
-    names = ("question", "system", "reference", "answer", "correct")
-    columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
-    told = f" ({n} question{'s' * (n > 1)} marked improper left out)" if n else ""
-    return table.spread(columns["question"], columns), told
 
 
 def read_answer_scores(
@@ -253,7 +246,7 @@ def read_answer_scores(
     """
     table = read_table(source)
     require_columns(table, columns)
-    if "answers" in find_answer_columns(table, given):
+    if answer_rows(table, given)[0] is not table:
         raise DataError(f"{table.path} has one row per question; scores need one row per answer")
     return {name: values_of(table, name, role="score") for name in columns}, table.notes
 

@@ -1,8 +1,8 @@
 """BEIR folders: which files lie there, and what they are together."""
 
-import logging
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,61 +13,18 @@ import numpy as np
 from rag_sourcebias.core.codec import PathLike
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query, places_of
 from rag_sourcebias.core.errors import DataError, require_name
-from rag_sourcebias.intake.belong import Ids, Kind, require_common
 from rag_sourcebias.intake.documents import (
     as_corpus,
     read_documents,
     read_queries,
     read_tags,
     report_strange,
+    report_unknown,
     with_tags,
 )
 from rag_sourcebias.intake.judgments import read_qrels
 
 # From judgments as a file gives them to judgments of the rows of a corpus.
-
-
-_logger = logging.getLogger("rag_sourcebias.intake")
-
-
-def report_unknown(
-    kind: Kind,
-    ids: Sequence[str],
-    known: Collection[str],
-    *,
-    where: str,
-) -> None:
-    """Warn about judged ids that a data set does not hold.
-
-    Parameters
-    ----------
-    kind : {"query", "document"}
-    ids : sequence of str
-        As judged.
-    known : collection of str
-    where : str
-        Names the file of judgments.
-
-    Raises
-    ------
-    DataError
-        If no id is known.
-    """
-    held = set(known)
-    unknown = [i for i in ids if i not in held]
-    of = "queries.jsonl" if kind == "query" else "the corpus"
-    require_common(kind, Ids(where, ids), Ids(of, list(known)))
-    if unknown:
-        _logger.warning(
-            "%s: judged %s ids that %s does not hold: %d of %d, first %s; their judgments were "
-            "dropped",
-            where,
-            kind,
-            of,
-            len(unknown),
-            len(ids),
-            unknown[:3],
-        )
 
 
 def rows_as_judged(names: Iterable[str]) -> dict[str, list[int]]:
@@ -215,11 +172,13 @@ def corpus_files(folder: Path) -> list[tuple[str | None, Path]]:
     DataError
         If there are none, files of several layouts, or two files of one source.
     """
-    beside, inside = _tables(folder, "corpus"), _tables(folder / "corpus")
-    files = [path for _, path in [*beside, *inside] if path.name.endswith(_DOCUMENTS)]
-    plain = [path for path in files if path.parent == folder]
-    paired = [path for path in files if path not in plain and path.suffix != ".parquet"]
-    if not files or (len(files) > 1 and (plain or 0 < len(paired) < len(files))):
+    beside, inside = (
+        [(stem, path) for stem, path in tables if path.name.endswith(_DOCUMENTS)]
+        for tables in (_tables(folder, "corpus"), _tables(folder / "corpus"))
+    )
+    files = [path for _, path in [*beside, *inside]]
+    paired = [(stem, path) for stem, path in inside if path.suffix != ".parquet"]
+    if not files or (len(files) > 1 and (beside or 0 < len(paired) < len(files))):
         found = ", ".join(str(path.relative_to(folder)) for path in files)
         raise DataError(
             f"{folder} holds {found or 'no corpus'}; expected one corpus: corpus/<source>.jsonl "
@@ -228,14 +187,11 @@ def corpus_files(folder: Path) -> list[tuple[str | None, Path]]:
         )
     if not paired:
         return [(None, path) for path in files]
-    by_source: dict[str | None, Path] = {}
-    for file in paired:
-        stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
-        source = require_name(source_of_stem(stem), "source", str(file))
-        if source in by_source:
-            raise DataError(f"{by_source[source]} and {file} both hold source {source!r}; keep one")
-        by_source[source] = file
-    return list(by_source.items())
+    sources = [require_name(source_of_stem(stem), "source", str(path)) for stem, path in paired]
+    ((source, n), *_) = Counter(sources).most_common(1)
+    if n > 1:
+        raise DataError(f"{folder / 'corpus'}: {n} files hold source {source!r}; keep one")
+    return list(zip(sources, files, strict=True))
 
 
 # Queries and judgments of a BEIR folder.
@@ -306,9 +262,19 @@ def read_judged_queries(root: Path, *, split: str, grade_scale: float = 1) -> Ju
     judged = read_qrels(qrels_file, scale=grade_scale)
     files = query_files(root) or [root / "queries.jsonl"]
     every = list(chain.from_iterable(map(read_queries, files)))
+    return judged_queries(every, judged, str(qrels_file))
+
+
+def judged_queries(every: Sequence[Query], judged: Qrels, where: str) -> JudgedQueries:
+    """Return those of the queries that are judged; see :class:`JudgedQueries`.
+
+    Raises
+    ------
+    DataError
+        If no judgment fits the queries.
+    """
     wanted = set(judged.query_ids)
     rows = [row for row, query in enumerate(every) if query.query_id in wanted]
-    where = str(qrels_file)
     report_unknown("query", judged.query_ids, [query.query_id for query in every], where=where)
     return JudgedQueries(
         queries=tuple(every[row] for row in rows),

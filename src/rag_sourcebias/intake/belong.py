@@ -125,33 +125,33 @@ def cause(ours: Sequence[str], theirs: Sequence[str]) -> Cause | None:
     ('leading zeros', 2)
     """
     best, fewer = None, min(len(ours), len(theirs))
-    for found in _causes(ours, theirs):
-        if best is None or found.n > best.n:
-            best = found
-        if best.n == fewer:
+    for code, mine, other in _tries(ours, theirs):
+        shared = mine.keys() & other.keys()
+        if len(shared) > (best.n if best else 0):
+            at = min(shared)
+            best = Cause(code, mine[at], other[at], len(shared), mine[at] != at)
+        if best and best.n == fewer:
             break
-    return None if best is None or best.n < _LEAST * fewer else best
+    return best if best and best.n >= _LEAST * fewer else None
 
 
-def _causes(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Cause]:
+_Named = Mapping[str, str]  # ids by a form of them
+
+
+def _tries(
+    ours: Sequence[str], theirs: Sequence[str]
+) -> Iterator[tuple[BelongCode, _Named, _Named]]:
+    """Give both lists in each form in which they may meet."""
     mine, other = ({name: name for name in names} for names in (ours, theirs))
     for code, form in _FORMS.items():
-        forms = [{form(name): name for name in names} for names in (ours, theirs)]
+        first, second = ({form(name): name for name in names} for names in (mine, other))
         # a form in which different ids are the same explains too much
-        if len(forms[0]) == len(mine) and len(forms[1]) == len(other):
-            yield from _met(code, *forms)
-    yield from _met(BelongCode.CHUNK, _documents(ours), other)
-    yield from _met(BelongCode.CHUNK, mine, _documents(theirs))
-    yield from _met(BelongCode.AFFIX, _bare(ours, theirs), other)
-    yield from _met(BelongCode.AFFIX, mine, _bare(theirs, ours))
-
-
-def _met(code: BelongCode, mine: Mapping[str, str], other: Mapping[str, str]) -> Iterator[Cause]:
-    """Yield what ids have in common that were brought into a form, if anything."""
-    shared = mine.keys() & other.keys()
-    if shared:
-        at = min(shared)
-        yield Cause(code, mine[at], other[at], len(shared), mine[at] != at)
+        if len(first) == len(mine) and len(second) == len(other):
+            yield code, first, second
+    yield BelongCode.CHUNK, _documents(ours), other
+    yield BelongCode.CHUNK, mine, _documents(theirs)
+    yield BelongCode.AFFIX, _bare(ours, theirs), other
+    yield BelongCode.AFFIX, mine, _bare(theirs, ours)
 
 
 def _bare(whole: Sequence[str], parts: Sequence[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, product
 from types import NoneType
@@ -13,7 +13,7 @@ from typing import Any, get_args
 from rag_sourcebias.core.data import Corpus, DocTags, Origin, Query, TagTable, Vocabulary
 from rag_sourcebias.core.errors import DataError, is_source, require_name, require_one_of
 from rag_sourcebias.core.tags import METADATA_KEYS, TAG_FIELDS
-from rag_sourcebias.intake.belong import Ids, require_common
+from rag_sourcebias.intake.belong import Ids, Kind, require_common
 from rag_sourcebias.intake.files import read_lines, tells_number
 from rag_sourcebias.intake.objects import is_column, name_of
 from rag_sourcebias.intake.tables import (
@@ -375,6 +375,38 @@ def report_strange(where: object, strange: Sequence[str]) -> None:
         )
 
 
+def report_unknown(kind: Kind, ids: Sequence[str], known: Collection[str], *, where: str) -> None:
+    """Warn about ids of judgments or tags that a data set does not hold.
+
+    Parameters
+    ----------
+    kind : {"query", "document"}
+    ids : sequence of str
+    known : collection of str
+    where : str
+        Names the file of judgments or tags.
+
+    Raises
+    ------
+    DataError
+        If no id is known.
+    """
+    held = set(known)
+    unknown = [i for i in ids if i not in held]
+    of = "the queries" if kind == "query" else "the corpus"
+    require_common(kind, Ids(where, ids), Ids(of, list(known)))
+    if unknown:
+        _logger.warning(
+            "%s: %s ids not in %s: %d of %d, first %s; their rows were dropped",
+            where,
+            kind,
+            of,
+            len(unknown),
+            len(ids),
+            unknown[:3],
+        )
+
+
 def overlaid(own: TagTable, tags: TagTable) -> TagTable:
     """Return tags of documents: a row of the second table goes before what they tell themselves."""
     if own.row_of.keys().isdisjoint(tags.doc_ids):
@@ -392,15 +424,7 @@ def with_tags(corpus: Corpus, tags: TagTable, where: str) -> Corpus:
     DataError
         If they have no document in common.
     """
-    require_common("document", Ids(where, tags.doc_ids), Ids("the corpus", corpus.doc_ids))
-    extra = [doc_id for doc_id in tags.doc_ids if doc_id not in corpus.tags.row_of]
-    if extra:
-        _logger.warning(
-            "%s: tags of %d document(s) that are not in the corpus were dropped, first %s",
-            where,
-            len(extra),
-            extra[:3],
-        )
+    report_unknown("document", tags.doc_ids, corpus.doc_ids, where=where)
     return replace(corpus, tags=overlaid(corpus.tags, tags))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.intake.beir import read_beir
+from rag_sourcebias.intake.beir import judged_queries, read_beir
 from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.intake.documents import (
     as_corpus,
@@ -24,7 +24,7 @@ from rag_sourcebias.intake.documents import (
 from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.objects import a, is_frame, is_path, is_rows, of_split
 from rag_sourcebias.intake.samples import list_datasets, load_sample
-from rag_sourcebias.intake.tables import find_column, names_of, read_table
+from rag_sourcebias.intake.tables import find_columns, names_of, read_table
 
 T = TypeVar("T")
 
@@ -152,20 +152,15 @@ def _of_parts(
         corpus = with_tags(corpus, read_tags(tags), "the tags")
     if parts["queries"] is None:
         return Given(name=name, qrels=qrels, tags=corpus.tags, texts=True)
-    queries = read_queries(parts["queries"])
-    judged, documents = Ids("the judgments", qrels.query_ids), Ids("the judgments", qrels.doc_ids)
-    require_common("query", Ids("the queries", [query.query_id for query in queries]), judged)
-    require_common("document", Ids("the corpus", corpus.doc_ids), documents)
-    known = set(qrels.query_ids)
-    asked = tuple(query for query in queries if query.query_id in known)
-    if not asked:
-        raise DataError("no query has a judgment: queries or qrels are empty")
+    asked = judged_queries(read_queries(parts["queries"]), qrels, "the judgments")
+    judged, held = Ids("the judgments", qrels.doc_ids), Ids("the corpus", corpus.doc_ids)
+    require_common("document", judged, held)
     paired = bool(np.any(corpus.tags.pair_codes >= 0))
     return Given.of(
         Dataset(
             name=name,
             corpus=corpus,
-            queries=asked,
+            queries=asked.queries,
             qrels=qrels,
             design="rewrites" if paired else "unknown",
         )
@@ -176,7 +171,7 @@ def _of_rows(value: Any, tags: Any, grade_scale: float) -> Given:  # noqa: ANN40
     """Read one row per query and document, with its relevance."""
     table = read_table(value)
     roles = ("query", "question_text", "document", "text", "grade", "source", "style", "pair_id")
-    found = {role: find_column(table.names, role) for role in roles}
+    found = find_columns(table, dict.fromkeys(roles))
     query, document = found["query"] or found["question_text"], found["document"]
     source = "tags" if tags is not None else found["source"]
     if query is None or document is None or source is None:

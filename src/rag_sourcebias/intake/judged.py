@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import resources
 from itertools import chain, count, takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -399,14 +399,6 @@ def _votes(cell: Any) -> list[Any]:  # noqa: ANN401 - whatever a table holds
 _JOINED_BY = ("id", "item_id", "sample_id", "example_id", "user_input", "question")
 
 
-class RagasItems(NamedTuple):
-    """Items of a ragas result, the metric, and by what the human labels were joined."""
-
-    items: JudgedItems
-    metric: str
-    joined_by: str
-
-
 def read_ragas_result(
     source: Any,  # noqa: ANN401
     *,
@@ -416,7 +408,7 @@ def read_ragas_result(
     human: Chosen = None,
     group: str | None = None,
     cluster: str | None = None,
-) -> RagasItems:
+) -> tuple[JudgedItems, str, str]:
     """Read a ragas result with human labels of some of its rows.
 
     Parameters
@@ -430,6 +422,12 @@ def read_ragas_result(
         column of the result.
     id, human, group, cluster : str or None
         Column names. Groups and clusters stand in the result.
+
+    Returns
+    -------
+    items : JudgedItems
+    metric, joined_by : str
+        The column of the scores, and those by which the human labels were joined.
 
     Raises
     ------
@@ -451,14 +449,8 @@ def read_ragas_result(
         metric = metrics[0]
     columns: dict[str, Any] = {"human": human, "judge": metric, "group": group, "cluster": cluster}
     if human_path is None:
-        return RagasItems(read_judged_items(table, id=id or (), **columns), metric, "the row")
+        return read_judged_items(table, id=id or (), **columns), metric, "the row"
     by_people = read_table(human_path)
     both = {*table.names} & {*by_people.names}
     shared = id or next((name for name in _JOINED_BY if name in both), None)
-    if shared is None:
-        raise DataError(
-            f"nothing joins {table.path} ({', '.join(table.names)}) and {by_people.path} "
-            f"({', '.join(by_people.names)}); give both the same id column"
-        )
-    items = join_judged(by_people, table, id=shared, **columns)
-    return RagasItems(items, metric, " + ".join(listed(shared)))
+    return join_judged(by_people, table, id=shared, **columns), metric, " + ".join(listed(shared))

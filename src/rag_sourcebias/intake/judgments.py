@@ -79,14 +79,12 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     doc_ids, doc_codes = coded(docs[row] for row in rows)
     pairs = query_codes.astype(np.int64) * len(doc_ids) + doc_codes
     _, first, same = np.unique(pairs, return_index=True, return_inverse=True)
-    differ = np.flatnonzero(grades != grades[first][same])
-    if len(differ):
-        at, unit = int(differ[0]), table.unit.strip() or "line"
-        both = (int(first[same[at]]), at)
-        places = (f"grade {grades[i]} in {unit} {table.lines[rows[i]]}" for i in both)
+    for at in np.flatnonzero(grades != grades[first][same]):
+        row, before = rows[at], first[same[at]]
         raise DataError(
-            f"{table.path}: query {queries[rows[at]]!r}, document {docs[rows[at]]!r} has "
-            f"{' and '.join(places)}; keep one of them"
+            f"{table.where(row)}: query {queries[row]!r}, document {docs[row]!r} has grade "
+            f"{grades[at]} here and {grades[before]} at {table.where(rows[before])}; keep one of "
+            "them"
         )
     once = np.sort(first)
     return Qrels(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Number
 from pathlib import Path
 from types import NoneType
@@ -102,9 +102,22 @@ def _of_rows(rows: list[Any], what: str) -> dict[str, list[Any]]:
     for number, row in enumerate(records, start=1):
         if not isinstance(row, Mapping):
             raise DataError(f"{what}: record {number} is {row!r:.80}; expected an object")
-    records = list(map(_with_metrics, records))
-    names = dict.fromkeys(name for row in records for name in row)
-    return {name: [row.get(name) for row in records] for name in names}
+    return columns_of_rows(map(_with_metrics, records))
+
+
+def columns_of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the columns of all rows, each of which may lack some (an unlabelled item a label).
+
+    Rows are not kept, because an object takes many times the memory of its line.
+    """
+    columns: dict[str, list[Any]] = {}
+    for number, row in enumerate(rows):
+        for name in row:
+            if name not in columns:
+                columns[name] = [None] * number
+        for name, cells in columns.items():
+            cells.append(row.get(name))
+    return columns
 
 
 def _row(row: Any) -> Any:  # noqa: ANN401

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.codec import PathLike, sound
 from rag_sourcebias.core.data import BoolArray, FloatArray, Run, RunCode, coded
 from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.intake.files import (
     UNREADABLE,
     fields_of,
@@ -130,8 +131,14 @@ class Entries:
         ranks = self._telling(self.ranks)
         scores = self._telling(self.scores)
         if ranks is not None and scores is not None:
-            by_rank = self._rows(np.lexsort((ranks, self.queries[1])))
-            return _agreed(by_rank._run(name, by_rank.scores, by_score=False), self.where)
+            order = np.lexsort((ranks, self.queries[1]))
+            by_rank, scores = self._rows(order), scores[order]
+            run = by_rank._run(name, scores, by_score=False)
+            note = _disagreement(run, self.where)
+            if note is None:
+                return run
+            sign = -1 if note.code is RunCode.DISTANCES else 1
+            return replace(by_rank._run(name, sign * scores), notes=(note,))
         if scores is not None:
             return self._run(name, scores)
         if ranks is None:
@@ -168,27 +175,21 @@ class Entries:
         )
 
 
-def _agreed(run: Run, where: str) -> Run:
-    """Decide what scores mean in a run that is ordered by its ranks."""
+def _disagreement(run: Run, where: str) -> Finding | None:
+    """Say where a run that is ordered by its ranks has scores that do not fall."""
     falls, rises = (_queries_with(run, compare) for compare in (np.less, np.greater))
     n_all, n_falling, n_rising = (int(np.sum(one)) for one in (falls | rises, falls, rises))
     if not n_rising:
-        return run
-    scores = np.asarray(run.scores)
+        return None
     if n_rising <= _TOLERATED * n_all:
-        note = RunCode.DISAGREE(n=n_rising, n_all=n_all, severity="warning")
-    elif n_falling <= _TOLERATED * n_all:
-        note = RunCode.DISTANCES(n=n_all - n_falling, n_all=n_all, severity="warning")
-        scores = -scores
-    else:
-        raise DataError(
-            f"{where}: ranks and scores contradict each other in {min(n_rising, n_falling)}"
-            f" of {n_all} queries, neither higher nor lower scores come first; give the ranking "
-            "without scores if the order is right, or the scores without ranks if they are"
-        )
-    entries = Entries(where, (run.query_ids, run.query_codes), (run.doc_ids, run.doc_codes))
-    by_score = entries._run(run.name, scores)
-    return replace(by_score, n_duplicates=run.n_duplicates, notes=(note,))
+        return RunCode.DISAGREE(n=n_rising, n_all=n_all, severity="warning")
+    if n_falling <= _TOLERATED * n_all:
+        return RunCode.DISTANCES(n=n_all - n_falling, n_all=n_all, severity="warning")
+    raise DataError(
+        f"{where}: ranks and scores contradict each other in {min(n_rising, n_falling)} of {n_all} "
+        "queries, neither higher nor lower scores come first; give the ranking without scores if "
+        "the order is right, or the scores without ranks if they are"
+    )
 
 
 def _queries_with(run: Run, compare: np.ufunc) -> BoolArray:

@@ -87,15 +87,10 @@ def read_styled_texts(
     told = [""] * len(table)
     if "doc_id" in table.columns:  # often only told where the text is the document's
         told = cells_as(table, "doc_id", _document)
-    documents = dict.fromkeys(ids, "")
-    for row, (query_id, doc_id) in enumerate(zip(ids, told, strict=True)):
-        before = documents[query_id]
-        if before and doc_id and before != doc_id:
-            raise DataError(
-                f"{table.where(row)}: query {query_id!r} has document {doc_id!r} here and "
-                f"{before!r} above; each query has one document"
-            )
-        documents[query_id] = before or doc_id
+    row_of = {pair: row for row, pair in enumerate(zip(ids, told, strict=True))}
+    named = [row for (_, doc_id), row in row_of.items() if doc_id]
+    require_once(table, [ids[row] for row in named], "query", "each query has one document", named)
+    documents = dict.fromkeys(ids, "") | {ids[row]: told[row] for row in named}
     written = [row for row, text in enumerate(texts) if text is not None]
     names = [(_SIDES[sides[row]], styles[row], ids[row]) for row in written]
     require_once(table, names, "the text of", "keep one version of each", written)

@@ -23,7 +23,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, import_extra, require_name
 from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.intake.files import check_unpacked, read_json, read_jsonl, read_lines
-from rag_sourcebias.intake.objects import columns_of, holds_table, name_of
+from rag_sourcebias.intake.objects import columns_of, columns_of_rows, holds_table, name_of
 
 # pyarrow, which is loaded only where a Parquet file is read or written.
 
@@ -323,17 +323,14 @@ def _read_json(path: PathLike, head: Sequence[str], most: int | None) -> Table:
 
 def table_of_objects(rows: Iterable[tuple[int, Mapping[str, Any]]], name: str) -> Table:
     """Return the columns of the objects on numbered lines of a file."""
-    # A row may lack keys (an unlabelled item has no "human"): the columns are those of all rows,
-    # which are not kept, because an object takes many times the memory of its line.
     lines: list[int] = []
-    columns: dict[str, list[Any]] = {}
-    for line, row in rows:
-        for column in row:
-            if column not in columns:
-                columns[column] = [None] * len(lines)
-        for column, cells in columns.items():
-            cells.append(row.get(column))
-        lines.append(line)
+
+    def objects() -> Iterator[Mapping[str, Any]]:
+        for line, row in rows:
+            lines.append(line)
+            yield row
+
+    columns = columns_of_rows(objects())
     return Table(path=name, lines=lines, columns=columns)
 
 

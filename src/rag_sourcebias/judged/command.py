@@ -312,11 +312,11 @@ class ItemOptions:
         if self.ragas is not None:
             named = asdict(columns)
             del named["judge"]
-            found = read_ragas_result(
+            found, metric, joined_by = read_ragas_result(
                 self.ragas, metric=self.metric, human_path=self.human_file, **named
             )
-            err.print(f"joined by {found.joined_by}", highlight=False)
-            return found.items, found.metric, self.ragas.name
+            err.print(f"joined by {joined_by}", highlight=False)
+            return found, metric, self.ragas.name
         if self.human_file is not None and self.judge_file is not None:
             if self.manifest or manifest_path(self.human_file).is_file():
                 sheet = read_sheet(self.human_file, manifest=self.manifest)

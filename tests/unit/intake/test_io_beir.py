@@ -139,7 +139,7 @@ def test_a_tag_file_goes_before_metadata(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "rag_sourcebias.intake"):
         data = read_beir(tmp_path)
     assert data.corpus.tags.counts() == {"human": 1, "llm:y": 1, "": 1}
-    assert "tags of 1 document(s) that are not in the corpus were dropped" in caplog.text
+    assert "document ids not in the corpus: 1 of " in caplog.text
     assert "ghost" in caplog.text
 
 
@@ -150,9 +150,9 @@ def test_unknown_ids_are_dropped_and_reported(tmp_path, caplog):
         data = read_beir(tmp_path)
     assert len(data.qrels) == 5
     assert data.qrels.query_ids == ("q2", "q1")
-    assert "judged document ids that the corpus does not hold: 5 of 8, first" in caplog.text
+    assert "document ids not in the corpus: 5 of 8, first" in caplog.text
     assert "['ghost0', 'ghost1', 'ghost2']" in caplog.text
-    assert "judged query ids that queries.jsonl does not hold: 1 of 3, first ['q9']" in caplog.text
+    assert "query ids not in the queries: 1 of 3, first ['q9']" in caplog.text
 
 
 def test_judgments_that_fit_nothing_are_an_error(tmp_path):
@@ -190,7 +190,7 @@ def test_judgments_that_fit_nothing_are_an_error(tmp_path):
         ("queries.jsonl", jsonl([QUERIES[0]] * 2), r"queries\.jsonl:2: .*'q2' .*jsonl:1 "),
         ("queries.jsonl", jsonl([{"_id": "q1"}]), r"queries\.jsonl: no column .* as text"),
         ("qrels/test.tsv", "", r"test\.tsv is empty"),
-        ("corpus/llm:llama-2-7b-chat-tmp0.2.jsonl", jsonl(LLM), r"both hold source 'llm:llama"),
+        ("corpus/llm:llama-2-7b-chat-tmp0.2.jsonl", jsonl(LLM), r"2 files hold source 'llm:llama"),
         ("corpus.jsonl", jsonl(HUMAN), r"holds corpus\.jsonl, corpus.*; expected one"),
     ],
 )

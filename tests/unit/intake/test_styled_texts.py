@@ -93,7 +93,7 @@ def test_tables_give_the_same_texts(tmp_path, between):
         (["query_id,side,style,text"], ("header but no rows",)),
         (
             ["query_id,side,style,text,doc_id", "1,doc,a,b,d1", "1,doc,c,d,d2"],
-            (":3:", "'d2'", "'d1'", "one document"),
+            (":3:", "query '1'", ":2 already", "one document"),
         ),
     ],
 )

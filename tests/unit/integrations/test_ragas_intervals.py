@@ -241,7 +241,7 @@ def test_what_is_saved_is_read_by_the_command_line(
 ) -> None:
     path = tmp_path / "result.csv"
     intervals(result, FIRST).to_pandas().to_csv(path)
-    items = read_ragas_result(path, human="semantic_similarity_human").items
+    items, *_ = read_ragas_result(path, human="semantic_similarity_human")
     again = mean_interval(
         items.human[items.labeled], items.judge[items.labeled], items.judge[~items.labeled]
     )
