@@ -302,12 +302,10 @@ def _of_folder(path: Path) -> Iterator[Guess]:
 def _has_events(path: Path) -> bool:
     """Whether Parquet in a folder is an archive of ours; nobody's folder is walked through."""
     places = ("events-*.parquet", "date=*/events-*.parquet", "*/date=*/events-*.parquet")
-    first = next(chain.from_iterable(map(path.glob, places)), None)
-    if first is None:
-        return False
     try:
-        return next(parquet_events(first), None) is not None
-    except DataError:
+        first = next(chain.from_iterable(map(path.glob, places)), None)
+        return first is not None and next(parquet_events(first), None) is not None
+    except (DataError, OSError):  # a folder of a process goes when it ends
         return False
 
 

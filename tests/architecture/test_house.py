@@ -28,7 +28,7 @@ NODES = {
     "debias": 21391,
     "explain": 9315,
     "infer": 22342,
-    "intake": 19039,
+    "intake": 18930,
     "judged": 26849,
     "llm": 4035,
     "measure": 8766,
@@ -43,7 +43,7 @@ NODES = {
     "tagging": 13579,
     "terminal": 3191,
     "testing": 3005,
-    ".": 4417,
+    ".": 4418,
     "integrations": 28816,
 }
 NODES_PER_STATEMENT = 8.5

@@ -130,7 +130,8 @@ def test_a_ragas_result_says_what_it_lacks(tmp_path: Path) -> None:
     chosen = (*args, "--metric", "answer_correctness")
     assert "no column is recognised as human" in refused(*chosen, cwd=tmp_path)
     write_csv(tmp_path / "other.csv", ("nr", "label"), [(1, 1)])
-    assert "nothing joins ragas.csv" in refused(*chosen, "--human-file", "other.csv", cwd=tmp_path)
+    lacks = refused(*chosen, "--human-file", "other.csv", cwd=tmp_path)
+    assert "other.csv: no column is recognised as id; its columns are nr, label" in lacks
 
 
 def ranking(folder: Path) -> None:

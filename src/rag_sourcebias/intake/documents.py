@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, product
 from types import NoneType
 from typing import Any, get_args
 
 from rag_sourcebias.core.data import Corpus, DocTags, Origin, Query, TagTable, Vocabulary
-from rag_sourcebias.core.errors import DataError, is_source, require_name, require_one_of
+from rag_sourcebias.core.errors import DataError, is_source, require_name
 from rag_sourcebias.core.tags import METADATA_KEYS, TAG_FIELDS
 from rag_sourcebias.intake.belong import Ids, Kind, require_common
 from rag_sourcebias.intake.files import read_lines, tells_number
@@ -92,7 +92,7 @@ def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a use
     table = read_table(_rows_by_id(groups, "doc_id", "group"))
     found = _columns(table, "document", "group")
     ids = _ids(table, found["document"], "document")
-    pairs = zip(ids, _labels(table, table.columns[found["group"]], "group"), strict=True)
+    pairs = zip(ids, cells_as(table, found["group"], _label), strict=True)
     return {doc_id: group for doc_id, group in pairs if group is not None}
 
 
@@ -143,53 +143,54 @@ def _tag_columns(
     table: Table, ids: Sequence[str], cells: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
     """Return ids and cells of tag fields as the columns of a :class:`TagTable`."""
-    missing: list[Any] = [None] * len(table)
+    told = replace(table, columns=dict(cells))
     columns: dict[str, Any] = {
-        f"{name}s": _labels(table, cells[name], name) if name in cells else missing
-        for name in TAG_FIELDS[:-1]
+        f"{name}s": cells_as(told, name, _READ[name]) if name in cells else [None] * len(table)
+        for name in TAG_FIELDS
     }
-    origins = columns["origins"]
-    for name in set(origins) - {None, *get_args(Origin)}:
-        require_one_of(f"{table.where(origins.index(name))}: origin", name, get_args(Origin))
-    if not any(origins):
-        declared = {name: name and "declared" for name in set(columns["sources"])}
-        columns["origins"] = list(map(declared.__getitem__, columns["sources"]))
-    confidences = _confidences(table, cells["confidence"]) if "confidence" in cells else missing
-    return {"doc_ids": ids, "confidences": confidences, **columns}
+    if not any(columns["origins"]):
+        columns["origins"] = [source and "declared" for source in columns["sources"]]
+    return {"doc_ids": ids, **columns}
 
 
 _UNKNOWN = ("", "-", "null")
 _NAMES = {str, int, float, NoneType}
 
 
-def _labels(table: Table, cells: list[Any], role: str) -> list[str | None]:
-    """Return cells as names; None where one is missing or says unknown."""
-    if not {*map(type, cells)} <= _NAMES:
-        row = next(row for row, cell in enumerate(cells) if type(cell) not in _NAMES)
-        raise DataError(f"{table.where(row)}: {role} {cells[row]!r:.80} must be a name")
-    label_of = {cell: _label(cell) for cell in set(cells)}
-    for cell, name in label_of.items():
-        if name is not None and role != "pair_id" and not name.isprintable():
-            require_name(name, role, table.where(cells.index(cell)))
-    return list(map(label_of.__getitem__, cells))
-
-
-def _label(cell: object) -> str | None:
+def _any_label(cell: object) -> str | None:
+    """Return a name; None where it is missing or says unknown."""
+    if type(cell) not in _NAMES:
+        raise DataError(f"{cell!r:.80} must be a name")
     name = (name_of(cell) or "").strip()
     return None if name.lower() in _UNKNOWN else name
 
 
-def _confidences(table: Table, cells: list[Any]) -> list[float | None]:
-    names = _labels(table, cells, "confidence")
-    number_of: dict[str | None, float | None] = {None: None}
-    for name in filter(None, dict.fromkeys(names)):  # the first that is wrong is named
-        if not (tells_number(name) and 0 <= float(name) <= 1):
-            row = names.index(name)
-            raise DataError(
-                f"{table.where(row)}: confidence {cells[row]!r:.200} is no number in [0, 1]"
-            )
-        number_of[name] = float(name)
-    return list(map(number_of.__getitem__, names))
+def _label(cell: object) -> str | None:
+    name = _any_label(cell)
+    return name and require_name(name, "name")
+
+
+def _origin(cell: object) -> str | None:
+    name = _any_label(cell)
+    if name not in (None, *get_args(Origin)):
+        raise DataError(f"{name!r} is not one of {', '.join(get_args(Origin))}")
+    return name
+
+
+def _confidence(cell: object) -> float | None:
+    name = _any_label(cell)
+    if name is not None and not (tells_number(name) and 0 <= float(name) <= 1):
+        raise DataError(f"{cell!r:.200} is no number in [0, 1]")
+    return None if name is None else float(name)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "source": _label,
+    "style": _label,
+    "pair_id": _any_label,
+    "origin": _origin,
+    "confidence": _confidence,
+}
 
 
 # Documents: a text and perhaps a title for each id, and what rows and metadata tell of tags.

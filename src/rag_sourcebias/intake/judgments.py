@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any
 
@@ -66,8 +65,7 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
         queries, docs = (table.columns[found[role]] for role in _IDS)
     read: list[int | None] = [1] * len(table)
     if found["grade"]:
-        grade_of = lru_cache(maxsize=None)(partial(_grade, scale=scale))
-        read = cells_as(table, found["grade"], lambda cell: grade_of(str(cell)))
+        read = cells_as(table, found["grade"], lambda cell: _grade(str(cell), scale))
     # in a sheet nobody has judged some rows yet
     rows = [row for row, grade in enumerate(read) if grade is not None]
     if not rows:

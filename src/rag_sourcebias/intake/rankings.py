@@ -7,7 +7,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +238,8 @@ def read_systems(paths: Sequence[PathLike], *, names: Sequence[str] = ()) -> lis
         raise DataError(f"{len(names)} names for {len(paths)} runs; give one for each, in order")
     read = [
         (path, run)
-        for at, path in enumerate(paths)
-        for run in runs_of(path, name=names[at] if names else None)
+        for path, name in zip(paths, names or repeat(None), strict=False)
+        for run in runs_of(path, name=name)
     ]
     times = Counter(run.name for _, run in read)
     runs = [

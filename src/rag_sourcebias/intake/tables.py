@@ -551,20 +551,24 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
 
 
 def cells_as(table: Table, column: str, read: Callable[[Any], Value]) -> list[Value]:
-    """Return the cells of a column as a function reads them; what it refuses is named by its line.
+    """Return the cells of a column as a function reads them, each different one once.
 
     Raises
     ------
     DataError
         As the function, with file, line and column before its message.
     """
-    values = []
-    for row, cell in enumerate(table.columns[column]):
-        try:
-            values.append(read(cell))
-        except DataError as error:
-            raise DataError(f"{table.where(row)}: {column} {error}") from error
-    return values
+    cells = table.columns[column]
+    hashable = {list, dict}.isdisjoint(map(type, cells))
+    keys: Sequence[Any] = cells if hashable else range(len(cells))
+    values: dict[Any, Any] = dict.fromkeys(keys)
+    key: Any = None
+    try:
+        for key in values:
+            values[key] = read(key if hashable else cells[key])
+    except DataError as error:
+        raise DataError(f"{table.where(keys.index(key))}: {column} {error}") from error
+    return list(map(values.__getitem__, keys))
 
 
 def list_in(cell: Any) -> Any:  # noqa: ANN401 - whatever a table holds

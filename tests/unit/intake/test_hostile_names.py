@@ -95,20 +95,20 @@ def rules(folder: Path, **tag: str) -> None:
 
 
 READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
-    "tags, source": (lambda d, n: tags(d, source=f"llm:{n}"), r"f\.jsonl:2: source 'llm:"),
-    "tags, style": (lambda d, n: tags(d, style=n), r"f\.jsonl:2: style '"),
+    "tags, source": (lambda d, n: tags(d, source=f"llm:{n}"), r"f\.jsonl:2: source name 'llm:"),
+    "tags, style": (lambda d, n: tags(d, style=n), r"f\.jsonl:2: style name '"),
     "run": (run, r"f\.run:1: system '"),
     "corpus, style": (
         lambda d, n: read_beir(beir(d, "rw", {"metadata": {"style": n}})),
-        r"rw\.jsonl:1: style '",
+        r"rw\.jsonl:1: style name '",
     ),
     "corpus, file": (lambda d, n: read_beir(beir(d, n, {})), r"\.jsonl: source 'llm:"),
     "plain corpus, source": (
         lambda d, n: read_beir(plain(d, {"source": f"llm:{n}"})),
-        r"corpus\.jsonl:2: source 'llm:",
+        r"corpus\.jsonl:2: source name 'llm:",
     ),
     "plain corpus, style": (
-        lambda d, n: read_beir(plain(d, {"style": n})), r"corpus\.jsonl:2: style '"
+        lambda d, n: read_beir(plain(d, {"style": n})), r"corpus\.jsonl:2: style name '"
     ),
     "styles": (styles, r"f\.jsonl:1: style '"),
     "answers": (answers, r"f\.jsonl:1: system '"),
