@@ -167,23 +167,30 @@ def _of_parts(
     )
 
 
+_ROLES = (
+    "query", "question_text", "document", "text", "grade", "source", "style", "pair_id",
+)  # fmt: skip
+
+
 def _of_rows(value: Any, tags: Any, grade_scale: float) -> Given:  # noqa: ANN401
     """Read one row per query and document, with its relevance."""
     table = read_table(value)
-    roles = ("query", "question_text", "document", "text", "grade", "source", "style", "pair_id")
-    found = find_columns(table, dict.fromkeys(roles))
-    query, document = found["query"] or found["question_text"], found["document"]
-    source = "tags" if tags is not None else found["source"]
-    if query is None or document is None or source is None:
-        needed = {"query_id": query, "doc_id": document, "source": source}
+    found = find_columns(table, dict.fromkeys(_ROLES))
+    needed = {
+        "query_id": found["query"] or found["question_text"],
+        "doc_id": found["document"],
+        "source": found["source"] if tags is None else "tags",
+    }
+    if lacking := [name for name, column in needed.items() if column is None]:
         raise DataError(
-            f"data: a frame with columns {', '.join(table.names) or 'none'} lacks "
-            f"{', '.join(name for name, column in needed.items() if column is None)}; one row per "
-            "query and document needs query_id, doc_id, relevance and source ('human', "
+            f"data: a frame with columns {', '.join(table.names)} lacks {', '.join(lacking)}; one "
+            "row per query and document needs query_id, doc_id, relevance and source ('human', "
             "'llm:<model>'; or pass tags=), and for retrieving query and text"
         )
-    queries = names_of(table, query, role="query_id")
-    docs = names_of(table, document, role="doc_id")
+    judged = {name: names_of(table, needed[name], role=name) for name in ("query_id", "doc_id")}
+    if found["grade"]:
+        judged["relevance"] = table.columns[found["grade"]]
+    docs = judged["doc_id"]
     met = dict(zip(reversed(docs), reversed(range(len(table))), strict=True))
     first = sorted(met.values())  # rows in which a document is met
 
@@ -192,11 +199,11 @@ def _of_rows(value: Any, tags: Any, grade_scale: float) -> Given:  # noqa: ANN40
         columns["doc_id"] = docs
         return {name: [cells[row] for row in first] for name, cells in columns.items()}
 
-    grades = {"relevance": table.columns[found["grade"]]} if found["grade"] else {}
-    parts: dict[str, Any] = {"qrels": {"query_id": queries, "doc_id": docs, **grades}}
+    parts: dict[str, Any] = {"qrels": judged}
     if found["question_text"] and found["text"]:
+        questions = table.columns[found["question_text"]]
         parts["corpus"] = of_documents("text")
-        parts["queries"] = dict(zip(queries, table.columns[found["question_text"]], strict=True))
+        parts["queries"] = dict(zip(judged["query_id"], questions, strict=True))
     if tags is None:
         tags = of_documents("source", "style", "pair_id")
     return _of_parts(parts, tags, "", grade_scale)
