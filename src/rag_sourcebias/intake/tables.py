@@ -125,7 +125,7 @@ class Table:
         What the table is called in messages.
     lines : sequence of int
         Line of each row; for what has no lines the number of the row, from 1.
-    columns : dict of str to list
+    columns : mapping of str to list
         Text in CSV and TSV; otherwise what the table holds, None where a row lacks the key.
     unit : str
         What stands before the number of a row that is not that of its line.
@@ -135,7 +135,7 @@ class Table:
 
     path: str
     lines: Sequence[int]
-    columns: dict[str, list[Any]]
+    columns: Mapping[str, list[Any]]
     unit: Unit = ""
     notes: list[Finding] = field(default_factory=list)
 
@@ -334,12 +334,8 @@ def table_of_objects(rows: Iterable[tuple[int, Mapping[str, Any]]], name: str) -
     return Table(path=name, lines=lines, columns=columns)
 
 
-# Vectors and pictures, which no column of ours holds and which take most of a file with them.
-_UNREAD = re.compile(r"\w*list<.*(float|double)|struct<bytes")
-
-
 def read_parquet(path: Path, *, part: slice = slice(None), first: int = 1) -> Table:
-    """Read a Parquet file, but for columns of vectors and pictures.
+    """Return a Parquet file as a table whose columns are read when they are asked for.
 
     Parameters
     ----------
@@ -351,21 +347,47 @@ def read_parquet(path: Path, *, part: slice = slice(None), first: int = 1) -> Ta
     Raises
     ------
     DataError
-        As :func:`read_table`, and if there are other rows than the file says.
+        As :func:`read_table`.
     """
     with open_parquet(path) as file:
-        _unique_names(file.schema_arrow.names, str(path))
-        read = (one.name for one in file.schema_arrow if not _UNREAD.match(str(one.type)))
-        columns: dict[str, list[Any]] = {name: [] for name in read}
+        names = _unique_names(file.schema_arrow.names, str(path))
         groups = range(file.num_row_groups)[part]
         n_rows = sum(file.metadata.row_group(group).num_rows for group in groups)
-        for batch in parquet_batches(file, path, list(columns), groups=groups):
-            for name, cells in columns.items():
-                cells.extend(batch.column(name).to_pylist())
-    if any(len(cells) != n_rows for cells in columns.values()):
-        raise DataError(f"{path} says that it has {n_rows} rows, and has others; write it again")
+    columns = _ParquetColumns(path, names, groups, n_rows)
     lines = range(first, first + n_rows)
     return Table(path=str(path), lines=lines, columns=columns, unit=" row ")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ParquetColumns(Mapping[str, list[Any]]):
+    """Columns of a file: vectors, dates and pictures that nobody asks for are never read."""
+
+    path: Path
+    names: Sequence[str]
+    groups: Sequence[int]
+    n_rows: int
+
+    def __getitem__(self, name: str) -> list[Any]:
+        if name not in self.names:
+            raise KeyError(name)
+        cells: list[Any] = []
+        with open_parquet(self.path) as file:
+            for batch in parquet_batches(file, self.path, [name], groups=self.groups):
+                cells += batch.column(0).to_pylist()
+        if len(cells) != self.n_rows:
+            raise DataError(
+                f"{self.path} says that it has {self.n_rows} rows, and has others; write it again"
+            )
+        return cells
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 # Cells as numbers and names.

@@ -219,7 +219,7 @@ def test_values_that_repeat_do_not_fill_the_memory(tmp_path):
     pq.write_table(pa.table({"text": once}), tmp_path / "a.parquet")  # 3 GB in some kilobytes
     before = pa.total_allocated_bytes()
     with pytest.raises(DataError, match=r"unpack to .* over 200 to 1"):
-        read_table(tmp_path / "a.parquet")
+        read_table(tmp_path / "a.parquet").columns["text"]
     assert pa.default_memory_pool().max_memory() - before < 200 << 20
 
 
@@ -233,3 +233,15 @@ def test_errors_of_libraries_become_one_line():
     wanted = r"^a\.txt is not a text \(one two\); take another"
     with pytest.raises(DataError, match=wanted), sound("a.txt", "a text"):
         raise OSError("one\n  two\x1b")
+
+
+def test_columns_that_nobody_asks_for_are_not_read(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    late = pa.array([2**62], pa.timestamp("s"))  # no date of Python
+    pq.write_table(pa.table({"id": ["a"], "judge": [1.0], "late": late}), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet")
+    assert table.names == ["id", "judge", "late"]
+    assert table.columns["judge"] == [1.0]
+    with pytest.raises(DataError, match=r"a\.parquet is not a readable Parquet file"):
+        table.columns["late"]
