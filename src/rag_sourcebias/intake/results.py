@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.objects import name_of
+from rag_sourcebias.intake.objects import a, name_of
 
 # Values by name.
 
@@ -50,7 +50,7 @@ def id_text(value: object, what: str = "an id") -> str:
     """
     name = name_of(value)
     if name is None or not name.strip():
-        raise DataError(f"{what} is {value!r:.80}; expected a text, a number or a UUID")
+        raise DataError(f"{what} is {a(value)}; expected a text, a number or a UUID")
     return name
 
 

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.intake.files import read_jsonl
-from rag_sourcebias.intake.results import at
 
 # The samples that come with the package.
 
@@ -53,21 +52,19 @@ def load_sample(name: str = "crowdrag-rewrites", *, split: str | None = None) ->
     sample = _SAMPLES[name]
     with resources.as_file(resources.files(__package__).joinpath("samples", sample.file)) as path:
         rows = [row for _, record in read_jsonl(path) for row in sample.rows_of(record)]
-    doc_ids, texts, tags, query_ids, questions = zip(*rows, strict=True)
-    queries = dict(zip(query_ids, questions, strict=True))
+    queries = {query_id: text for *_, query_id, text in rows}
     if split is not None:
         part = slice(_TRAIN_ESSAYS) if split == "train" else slice(_TRAIN_ESSAYS, None)
         queries = dict(list(queries.items())[part])
     return Dataset(
         name=name if split is None else f"{name}/{split}",
-        corpus=Corpus(texts=texts, tags=TagTable.from_tags(zip(doc_ids, tags, strict=True))),
+        corpus=Corpus(
+            texts=tuple(text for _, text, *_ in rows),
+            tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags, *_ in rows),
+        ),
         queries=tuple(Query(query_id=query_id, text=text) for query_id, text in queries.items()),
         # each document has grade 1 for its own query
-        qrels=Qrels.from_rows(
-            (query_id, doc_id, 1)
-            for query_id, doc_id in zip(query_ids, doc_ids, strict=True)
-            if query_id in queries
-        ),
+        qrels=Qrels.from_rows((q, doc_id, 1) for doc_id, _, _, q, _ in rows if q in queries),
         design=sample.design,
         license=sample.license,
         attribution=sample.attribution,
@@ -79,7 +76,10 @@ def _versions(record: Mapping[str, Any], *, name: str, texts: Mapping[str, str])
     pair = record[name]
     for source, place in texts.items():
         tags = DocTags(source=source, pair_id=pair, origin="declared")
-        yield f"{pair}@{source}", at(record, place), tags, pair, record["query"]
+        text: Any = record
+        for key in place.split("."):
+            text = text[key]
+        yield f"{pair}@{source}", text, tags, pair, record["query"]
 
 
 def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:

@@ -238,7 +238,7 @@ def test_errors_of_libraries_become_one_line():
 def test_columns_that_nobody_asks_for_are_not_read(tmp_path):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
-    late = pa.array([2**62], pa.timestamp("s"))  # no date of Python
+    late = pa.array([2**40], pa.timestamp("s"))  # no date of Python
     pq.write_table(pa.table({"id": ["a"], "judge": [1.0], "late": late}), tmp_path / "a.parquet")
     table = read_table(tmp_path / "a.parquet")
     assert table.names == ["id", "judge", "late"]

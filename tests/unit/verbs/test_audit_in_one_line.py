@@ -306,11 +306,11 @@ MISTAKES = {
     ),
     "grades": (
         call(RESULTS, {"qrels": {"q0": {"human0": 0.5}}, "tags": TAGS}),
-        "query 'q0', document 'human0': grade '0.5' is not.*grade_scale=2",
+        "row 1: relevance '0.5' is not.*grade_scale=2",
     ),
     "other queries": (
         call("bm25", {"corpus": PAIRED, "queries": {"x": "y"}, "qrels": QRELS}),
-        "the queries and the judgments have no query in common",
+        "the judgments and the queries have no query in common",
     ),
     "ids of somebody else": (
         call(lambda _: ["x1", "x2"], DATA),
