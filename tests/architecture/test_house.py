@@ -28,7 +28,7 @@ NODES = {
     "debias": 21391,
     "explain": 9315,
     "infer": 22342,
-    "intake": 18967,
+    "intake": 18985,
     "judged": 26849,
     "llm": 4035,
     "measure": 8766,

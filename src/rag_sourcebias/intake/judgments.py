@@ -78,11 +78,12 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     pairs = query_codes.astype(np.int64) * len(doc_ids) + doc_codes
     _, first, same = np.unique(pairs, return_index=True, return_inverse=True)
     for at in np.flatnonzero(grades != grades[first][same]):
-        row, before = rows[at], first[same[at]]
+        unit = table.unit.strip() or "line"
+        both = (first[same[at]], at)
+        places = (f"grade {grades[i]} in {unit} {table.lines[rows[i]]}" for i in both)
         raise DataError(
-            f"{table.where(row)}: query {queries[row]!r}, document {docs[row]!r} has grade "
-            f"{grades[at]} here and {grades[before]} at {table.where(rows[before])}; keep one of "
-            "them"
+            f"{table.path}: query {queries[rows[at]]!r}, document {docs[rows[at]]!r} has "
+            f"{' and '.join(places)}; keep one of them"
         )
     once = np.sort(first)
     return Qrels(

@@ -58,7 +58,7 @@ def test_negative_grades_are_counted_once(tmp_path):
     [
         (
             "q 0 a 1\n\nq 0 b 1\nq 0 a 2\n",
-            r"txt:4: query 'q', document 'a' has grade 2 here and 1 at .*txt:1; keep one",
+            r"txt: query 'q', document 'a' has grade 1 in line 1 and grade 2 in line 4",
         ),
         ("q 0 a 1\nq 0 b\n", r"qrels\.txt:2: expected 4 columns .*found 3"),
         ("q a 1\nq 0 b 1\n", r"qrels\.txt:2: expected 3 columns .*found 4"),
