@@ -194,9 +194,5 @@ def unfairness_bounds(k: int = 10, n: int = 400, ddof: int = 0) -> Columns:
 
 def unfairness_rows(cells: Mapping[str, Sequence[float]], what: str) -> Columns:
     """Mean or population standard deviation of each row of [W] Table 1."""
-    from rag_sourcebias.style.measure import unfairness_score
-
-    values = list(cells.values())
-    if what == "mean":
-        return {"x": list(cells), "y": np.mean(values, axis=1).tolist()}
-    return {"x": list(cells), "y": [float(unfairness_score(row, ddof=0)) for row in values]}
+    reduce = np.mean if what == "mean" else np.std
+    return {"x": list(cells), "y": reduce(list(cells.values()), axis=1).tolist()}

@@ -5,21 +5,15 @@ The bound is the binomial tolerance: 1 chance in 1,000 to fail at a true coverag
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmark_modules import load
 from scipy.special import bdtr
 
 from support.real_data import data_folder
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "coverage"))
-
-coverage_study = importlib.import_module("study").coverage_study
-real_sets = importlib.import_module("real_sets").real_sets
-sys.path.pop(0)
+study, read = load("coverage", "study", "real_sets")
+coverage_study, real_sets = study.coverage_study, read.real_sets
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 RUNS = 300

@@ -1,20 +1,14 @@
 """Every figure in README and docs is the one in its result file."""
 
-import importlib
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from benchmark_modules import load
 
 ROOT = Path(__file__).parents[2]
-FOLDER = str(ROOT / "benchmarks")
-sys.path.insert(0, FOLDER)
-try:
-    claims = importlib.import_module("claims")
-finally:
-    sys.path.remove(FOLDER)
+(claims,) = load(".", "claims")
 PAGES = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in claims.pages()}
 
 
@@ -121,22 +115,8 @@ def test_pages_written_whole_are_named() -> None:
     assert [script for script in scripts if not (ROOT / script).is_file()] == []
 
 
-def modules_of(folder: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Load ``run`` of a folder of benchmarks; other folders have a run and a page too."""
-    where = ROOT / "benchmarks" / folder
-    monkeypatch.syspath_prepend(str(where))
-    names = {path.stem for path in where.glob("*.py")}
-    for name in names & set(sys.modules):
-        monkeypatch.delitem(sys.modules, name)
-    try:
-        return importlib.import_module("run")
-    finally:
-        for name in names & set(sys.modules):
-            sys.modules.pop(name)
-
-
-def test_the_coverage_page_is_made_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = modules_of("coverage", monkeypatch)
+def test_the_coverage_page_is_made_of_its_results() -> None:
+    (study,) = load("coverage", "run")
     where, at = ROOT / "benchmarks" / "results", ROOT / "docs" / "coverage.md"
     found, real, figures = study.read(where)
     written = at.read_text(encoding="utf-8")
@@ -149,8 +129,8 @@ def test_the_coverage_page_is_made_of_its_results(monkeypatch: pytest.MonkeyPatc
     assert study.page.page(found, real, figures, folder=where, at=at) != written
 
 
-def test_the_validity_page_is_made_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = modules_of("validity", monkeypatch)
+def test_the_validity_page_is_made_of_its_results() -> None:
+    (study,) = load("validity", "run")
     at = ROOT / "docs" / "validity.md"
     changed = sys.modules["evidence"].unlike(at, study.written(), {"validity": study.table()})
     assert changed == [], "run python benchmarks/claims.py"

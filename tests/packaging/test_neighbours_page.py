@@ -1,20 +1,14 @@
 """docs/neighbours.md says what its results say, and nothing else."""
 
-import importlib
 import json
 import re
-import sys
 from pathlib import Path
 
+from benchmark_modules import load
+
 ROOT = Path(__file__).parents[2]
-FOLDER = str(ROOT / "benchmarks" / "neighbours")
-sys.path.insert(0, FOLDER)
-try:
-    page = importlib.import_module("neighbours_page").page
-    features = importlib.import_module("neighbours_features")
-finally:
-    sys.path.remove(FOLDER)
-COLUMNS, FEATURES = features.COLUMNS, features.FEATURES
+written, features = load("neighbours", "neighbours_page", "neighbours_features")
+page, COLUMNS, FEATURES = written.page, features.COLUMNS, features.FEATURES
 
 FOUND = json.loads((ROOT / "benchmarks" / "results" / "neighbours.json").read_text("utf-8"))
 PAGE = (ROOT / "docs" / "neighbours.md").read_text(encoding="utf-8")

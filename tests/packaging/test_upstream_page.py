@@ -1,24 +1,15 @@
 """docs/upstream.md says what its results say, and the comparison behind it sees what changed."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from benchmark_modules import load
 
 ROOT = Path(__file__).parents[2]
-FOLDER = str(ROOT / "benchmarks" / "upstream")
-sys.path.insert(0, FOLDER)
-try:
-    page = importlib.import_module("upstream_page").page
-    job = importlib.util.spec_from_file_location("upstream_run", f"{FOLDER}/run.py")
-    run = importlib.util.module_from_spec(job)
-    sys.modules[job.name] = run  # dataclasses look their module up
-    job.loader.exec_module(run)
-finally:
-    sys.path.remove(FOLDER)
+(run,) = load("upstream", "run")
+page = run.page
 
 FOUND = json.loads((ROOT / "benchmarks" / "results" / "upstream.json").read_text("utf-8"))
 PAGE = (ROOT / "docs" / "upstream.md").read_text(encoding="utf-8")

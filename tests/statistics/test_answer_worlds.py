@@ -5,14 +5,11 @@ The full ones are in ``benchmarks/validity/answers.py``.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from benchmark_modules import load
 from simulation import FLOOR, acceptable
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))
-import answers as worlds
+(worlds,) = load("validity", "answers")
 
 pytestmark = pytest.mark.slow
 RUNS = 60

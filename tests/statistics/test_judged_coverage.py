@@ -6,12 +6,9 @@ true coverage of exactly the floor.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmark_modules import load
 from simulation import FLOOR, acceptable
 
 from rag_sourcebias.infer.judged import mean_interval
@@ -21,18 +18,7 @@ from rag_sourcebias.judged.plan import design_document_sample, document_interval
 pytestmark = pytest.mark.slow
 RUNS = 500
 
-
-def load(name: str):
-    """Load a module of the benchmark, which is no package."""
-    path = Path(__file__).parents[2] / "benchmarks" / "coverage" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"coverage_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-sim = load("simulator")
+(sim,) = load("coverage", "simulator")
 TRUTH = {
     name: float(sim.draw(300_000, np.random.default_rng(0), preset=name).human().mean())
     for name in ("TREC-DL", "Robust04")

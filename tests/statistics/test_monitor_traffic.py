@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import numpy as np
 import pytest
+from benchmark_modules import load
 from scipy.stats import binomtest
 
 pytestmark = pytest.mark.slow
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "monitor"
 REJECT = 0.001
-
-
-@pytest.fixture(scope="module")
-def streams() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("traffic_streams", FOLDER / "streams.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+(streams,) = load("monitor", "streams")
 
 
 @pytest.mark.parametrize("world", ["office hours", "sessions, labelled"])
-def test_pages_without_a_change_are_rare(streams: ModuleType, world: str) -> None:
+def test_pages_without_a_change_are_rare(world: str) -> None:
     """All worlds and more streams: benchmarks/monitor/streams.py."""
     make, bar = streams.WORLDS[world]
     rng, n = np.random.default_rng(42), 40
@@ -37,7 +22,7 @@ def test_pages_without_a_change_are_rare(streams: ModuleType, world: str) -> Non
 
 
 @pytest.mark.parametrize("world", ["independent", "stable heavy users"])
-def test_ten_points_less_are_told_and_once(streams: ModuleType, world: str) -> None:
+def test_ten_points_less_are_told_and_once(world: str) -> None:
     make, _ = streams.WORLDS[world]
     rng, n, days, once = np.random.default_rng(43), 20, [], 0
     start = streams.START + streams.CHANGED * streams.DAY
@@ -58,7 +43,7 @@ def test_ten_points_less_are_told_and_once(streams: ModuleType, world: str) -> N
     assert binomtest(once, n, 0.8, alternative="less").pvalue >= REJECT
 
 
-def test_lost_tags_are_told_as_that_and_blame_no_source(streams: ModuleType) -> None:
+def test_lost_tags_are_told_as_that_and_blame_no_source() -> None:
     rng, n, told, blamed = np.random.default_rng(44), 20, 0, 0
     for _ in range(n):
         traffic = streams.independent(rng)
@@ -71,9 +56,7 @@ def test_lost_tags_are_told_as_that_and_blame_no_source(streams: ModuleType) -> 
     assert binomtest(blamed, n, 0.05, alternative="greater").pvalue >= REJECT
 
 
-def test_a_rule_without_slots_would_be_found_out(
-    streams: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_without_slots_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nights and weekends are compared with days, office hours page nearly always."""
     from rag_sourcebias.monitor import cusum
 

@@ -6,36 +6,31 @@ and intervals that take dependent queries as independent, are rejected by the sa
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))
-
-from rates import missed
-from source import audit, counts, rows
-from worlds import WORLDS
+from benchmark_modules import load
 
 from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.source.audit import measure_source_bias
 
+rates, source, worlds = load("validity", "rates", "source", "worlds")
+
 pytestmark = pytest.mark.slow
 RUNS = 200
-WORLD = {world.name: world for world in WORLDS}
+WORLD = {world.name: world for world in worlds.WORLDS}
 
 
 @pytest.fixture(scope="module", params=["8 human, 2 LLM", "paraphrases in fives", "graded"])
 def counted(request):
     name = request.param
     return {
-        (name, 100, planted): [counts(name, 100, planted, RUNS, 1)] for planted in (False, True)
+        (name, 100, planted): [source.counts(name, 100, planted, RUNS, 1)]
+        for planted in (False, True)
     }
 
 
 def test_no_bar_is_missed(counted):
-    figures = rows(counted)
+    figures = source.rows(counted)
     assert {"rejection", "favours", "coverage", "power"} <= {row["kind"] for row in figures}
     assert [row for row in figures if row["met"] is False] == []
 
@@ -45,9 +40,9 @@ def test_the_published_figure_fails_where_sources_have_unequal_numbers(name):
     rng, runs = np.random.default_rng(2), 60
     alarms = 0
     for _ in range(runs):
-        system = audit(WORLD[name], 100, 0.0, rng).systems[0]
+        system = source.audit(WORLD[name], 100, 0.0, rng).systems[0]
         alarms += system.cells[0].interval.excludes(0)
-    assert missed(alarms, runs, 0.05, at_least=False)
+    assert rates.missed(alarms, runs, 0.05, at_least=False)
 
 
 def test_paraphrases_taken_as_independent_fail():
@@ -57,4 +52,4 @@ def test_paraphrases_taken_as_independent_fail():
         fixed, run = world.draw(300, 0.0, rng)
         verdict = measure_source_bias(run, fixed.qrels, fixed.tags).systems[0].verdicts[0]
         favoured += verdict.code in (SkewCode.FAVOURS_BASELINE, SkewCode.FAVOURS_OTHER)
-    assert missed(favoured, runs, 0.05, at_least=False)
+    assert rates.missed(favoured, runs, 0.05, at_least=False)

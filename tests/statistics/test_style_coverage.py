@@ -5,18 +5,15 @@ The full ones are in ``benchmarks/validity/style.py``.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmark_modules import load
 from simulation import FLOOR, acceptable
 
 from rag_sourcebias.infer.means import bootstrap_means
 from rag_sourcebias.style.measure import rank_versions, unfairness, unfairness_score
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))
-import style as worlds
+(worlds,) = load("validity", "style")
 
 pytestmark = pytest.mark.slow
 RUNS = 140

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmark_modules import load
 from scipy.stats import binomtest
 
 from rag_sourcebias.answers.data import AnswerStyle
 from rag_sourcebias.style.data import StyleCode
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))
-import answers
-from worlds import topics
-
-import style
+answers, style, worlds = load("validity", "answers", "style", "worlds")
 
 pytestmark = pytest.mark.slow
 DRAWS = 40
@@ -33,7 +27,7 @@ def favours(shift: float, *, declared: bool) -> int:
     """Count the draws in which styles are said to be ranked apart."""
     rng, found = np.random.default_rng(2), 0
     for _ in range(DRAWS):
-        effects, clusters = topics(100, 4, rng)
+        effects, clusters = worlds.topics(100, 4, rng)
         scores = effects + rng.normal(size=effects.shape) + shift * np.eye(4)[0]
         system = style.audit(scores, 100, clusters=clusters if declared else None)
         found += system.finding.code is StyleCode.FAVOURS

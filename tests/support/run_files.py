@@ -1,9 +1,18 @@
-"""Runs as files in TREC format."""
+"""Runs as files in TREC format, and the ids that can stand in them."""
 
 import gzip
 from pathlib import Path
 
+from hypothesis import strategies as st
+
 from rag_sourcebias.core.data import Run
+
+# Any character but ASCII space, control characters, surrogates and the byte-order mark.
+IDS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" \ufeff"),
+    min_size=1,
+    max_size=8,
+)
 
 
 def write_run(run: Run, path: Path) -> None:

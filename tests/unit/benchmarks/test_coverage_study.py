@@ -1,22 +1,16 @@
 """Coverage studies: what is drawn, what counts as true, what is counted."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmark_modules import load
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import mean_interval
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "coverage"))
-
-study = importlib.import_module("study")
+(study,) = load("coverage", "study")
 coverage_study, Tally = study.coverage_study, study.Tally
-sys.path.pop(0)
 
 RNG = np.random.default_rng(0)
 Y = RNG.gamma(2.0, 2.0, 300)

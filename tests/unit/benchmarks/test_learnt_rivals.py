@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from debias_benchmark import load
+from benchmark_modules import load
 from tiny_training import paired_texts
 
 pytest.importorskip("sentence_transformers", reason="needs the neural extra")
@@ -13,7 +13,7 @@ import torch
 
 from rag_sourcebias.core.tags import training_pairs
 
-positions, pooled = load("positions"), load("pooled")
+positions, pooled = load("debias", "positions", "pooled")
 
 
 def attended(strength: float, lengths: list[int]) -> torch.Tensor:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import os
 import signal
 import socket
-import sys
 import tracemalloc
 import warnings
 import zipfile
@@ -17,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmark_modules import load
 
 from rag_sourcebias.core.codec import sound
 from rag_sourcebias.core.errors import DataError
@@ -25,23 +24,7 @@ from rag_sourcebias.intake.files import read_json, read_lines
 from rag_sourcebias.intake.rankings import read_run
 from rag_sourcebias.intake.tables import read_table
 
-FOLDER = Path(__file__).parents[3] / "benchmarks" / "robustness"
-MODULES = ("damage", "readers", "fuzz")
-
-
-def load():
-    """Load the modules of the benchmark, which is no package."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        found = [importlib.import_module(name) for name in MODULES]
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in MODULES:  # other benchmarks have modules of these names
-            sys.modules.pop(name, None)
-    return found
-
-
-_, readers, fuzz = load()
+readers, fuzz = load("robustness", "readers", "fuzz")
 FAST = [reader for reader in readers.READERS if not reader.slow]
 named = pytest.mark.parametrize("reader", FAST, ids=lambda reader: reader.name)
 

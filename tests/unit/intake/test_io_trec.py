@@ -5,16 +5,10 @@ import gzip
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_files import IDS
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.judgments import read_qrels
-
-# Any character but ASCII space, control characters, surrogates and the byte-order mark.
-IDS = st.text(
-    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" \ufeff"),
-    min_size=1,
-    max_size=8,
-)
 
 
 def judged(qrels):

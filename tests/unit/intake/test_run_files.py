@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_files import write_run
+from run_files import IDS, write_run
 
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.intake.rankings import read_run, runs_of
 
-# Any character but ASCII space, control characters, surrogates and the byte-order mark.
-IDS = st.text(
-    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" \ufeff"),
-    min_size=1,
-    max_size=8,
-)
 SCORES = st.floats(allow_nan=False, allow_infinity=False)
 
 

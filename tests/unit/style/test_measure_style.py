@@ -163,9 +163,6 @@ def test_bad_similarities_are_named(given, message):
 
 
 def test_bad_names_are_named():
-    one = styled(5, docs=("human",))
-    with pytest.raises(DataError, match=r"1 document style \('human'\).*needs at least 2"):
-        measure_style_bias({"x": np.zeros((5, 3, 1))}, one)
     config = StyleConfig(original="humna")
     with pytest.raises(DataError, match="original 'humna' is no document style; there are"):
         measure_style_bias({"x": similarities(5)}, styled(5), config=config)
