@@ -183,7 +183,8 @@ def filled(path: Path, n: int, routes: int = ROUTES) -> None:
         batch = Batch(
             times=start + (np.arange(first, first + count) * gap).astype(np.int64),
             label_codes=rng.integers(0, routes, count).astype(np.uint16),
-            tags=[tags[i : i + DEPTH] for i in range(0, len(tags), DEPTH)],
+            lengths=np.full(count, DEPTH),
+            tags=tags,
             query_ids=[queries[i : i + 16] for i in range(0, len(queries), 16)],
             doc_ids=None,
         )

@@ -146,11 +146,10 @@ def main() -> None:
         # and turns Ctrl-C into one with code 130.
         code = app(prog_name=app.info.name, standalone_mode=False)
     except SourceBiasError as error:
-        err.print("[bold red]error:[/]", end=" ", highlight=False)
+        err.print("[bold red]error:[/]", end=" ")
         err.print(
             _told(error),
             markup=False,
-            highlight=False,
             soft_wrap=True,
         )
         sys.exit(2)

@@ -637,7 +637,7 @@ def _train(asked: _Asked, way: tuple[TrainingSettings, bool], progress: Stages) 
             fitted_texts=job.fitted_texts, training=[trained.history],
         )  # fmt: skip
     except KeyboardInterrupt:
-        err.print(f"\ninterrupted: {said}", highlight=False, soft_wrap=True)
+        err.print(f"\ninterrupted: {said}", soft_wrap=True)
         raise SystemExit(INTERRUPTED) from None
 
 

@@ -360,7 +360,7 @@ def judging(
                 "be reached, not what to expect elsewhere; name other data with "
                 "--on <folder>[:<split>]"
             )
-            err.print(f"[bold yellow]caution:[/] {cautions[-1]}", highlight=False, soft_wrap=True)
+            err.print(f"[bold yellow]caution:[/] {cautions[-1]}", soft_wrap=True)
     return Judging(config=config, datasets=tuple(datasets), cautions=tuple(cautions), unseen=unseen)
 
 
@@ -560,5 +560,5 @@ def trained_model(
             f"{place} was trained with {'; '.join(differing)}: name another --output, or delete "
             f"{place.parent}"
         )
-    err.print(f"[dim]·[/] {place.name} is trained already", highlight=False)
+    err.print(f"[dim]·[/] {place.name} is trained already")
     return found

@@ -305,7 +305,6 @@ class ItemOptions:
             with judged_sample_file() as file:
                 err.print(
                     f"sample: {file} ({JUDGED_SAMPLE_LICENSE}); the judge is lexical match",
-                    highlight=False,
                     soft_wrap=True,
                 )
                 return read_judged_items(file), "correctness", "EVOUNA sample"
@@ -315,7 +314,7 @@ class ItemOptions:
             found, metric, joined_by = read_ragas_result(
                 self.ragas, metric=self.metric, human_path=self.human_file, **named
             )
-            err.print(f"joined by {joined_by}", highlight=False)
+            err.print(f"joined by {joined_by}")
             return found, metric, self.ragas.name
         if self.human_file is not None and self.judge_file is not None:
             if self.manifest or manifest_path(self.human_file).is_file():
@@ -844,7 +843,7 @@ def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -
         f"about {found.prompt_tokens:,} tokens to read, at most {found.completion_tokens:,} to "
         f"write (4 characters a token)\n{cost}"
     )
-    out.print(text, highlight=False)
+    out.print(text)
 
 
 def summarise(judgments: Judgments) -> None:

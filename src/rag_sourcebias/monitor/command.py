@@ -44,7 +44,7 @@ from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.observe.tags import SQLITE, open_tag_store
 from rag_sourcebias.retrieval.rerank import metrics_factory
 from rag_sourcebias.terminal import options as common
-from rag_sourcebias.terminal.console import err, out, say, stages, write_json
+from rag_sourcebias.terminal.console import out, say, stages, tell, write_json
 from rag_sourcebias.terminal.options import as_options, require_writable_file, spread, used
 
 # Options of the monitor commands, named once.
@@ -281,18 +281,17 @@ def where(labels: dict[str, str]) -> str:
 def show_snapshots(snapshots: Sequence[MonitorSnapshot]) -> None:
     """Print a table for each set of labels."""
     if not snapshots:
-        out.print("no retrieval", highlight=False)
+        say("no retrieval")
     for snapshot in snapshots:
         out.print(
             f"[bold]{escape(where(dict(snapshot.labels)))}[/]: "
             f"{snapshot.n_retrievals:,} retrievals, {snapshot.n_documents:,} documents, "
             f"{snapshot.n_empty:,} empty; "
             f"held against {escape(snapshot.baseline)}",
-            highlight=False,
             soft_wrap=True,
         )
         for line in _about(snapshot):
-            out.print(line, highlight=False, markup=False, soft_wrap=True)
+            say(line)
         out.print(_table(snapshot))
 
 
@@ -353,7 +352,7 @@ def _table(snapshot: MonitorSnapshot) -> Table:
 def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
     """Print alarms in the order they came; ``in_time`` where their times mean something."""
     if not alarms:
-        out.print("no alarm", highlight=False)
+        say("no alarm")
         return
     left_out = len(alarms) - _MOST_ALARMS
     for alarm in alarms[:_MOST_ALARMS]:
@@ -362,11 +361,10 @@ def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
         kind = _TOLD.get(alarm.rule, "[bold red]alarm[/]")
         out.print(
             f"{kind} {when}after {alarm.n:,}{place}: {escape(alarm.message)}",
-            highlight=False,
             soft_wrap=True,
         )
     if left_out > 0:
-        out.print(f"… and {left_out:,} more; --json - prints them all", highlight=False)
+        say(f"… and {left_out:,} more; --json - prints them all")
 
 
 # ``monitor replay``: what a monitor would have said of retrievals that were recorded.
@@ -454,7 +452,7 @@ def replay(
     if forgetting.forget:
         if useless := [*used(ctx, Watch), *["--since or --until"] * bool(since or until)]:
             raise DataError(f"{', '.join(useless)}: no use with --forget; leave it out")
-        out.print(f"{forgetting.apply(recorded, label):,} retrievals deleted", highlight=False)
+        say(f"{forgetting.apply(recorded, label):,} retrievals deleted")
         return
     if useless := used(ctx, Forgetting):
         raise DataError(f"{', '.join(useless)}: goes with --forget")
@@ -465,7 +463,7 @@ def replay(
         raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
     events = recorded if tags is None else read_run(recorded)
     for note in events.notes if isinstance(events, Run) else ():
-        err.print(str(note), highlight=False, markup=False)
+        tell(str(note))
     with (
         stages() as progress,
         as_options(_REPLAY_OPTIONS),
@@ -493,7 +491,7 @@ def replay(
     show_snapshots(snapshots)
     show_alarms(alarms, in_time=not isinstance(events, Run))
     if lost:
-        out.print(f"left out: {dict(lost)}", highlight=False, markup=False)
+        say(f"left out: {dict(lost)}")
 
 
 # ``monitor serve``: the dashboard beside a running application.
@@ -627,14 +625,12 @@ def serve(
         follower.start()
         Thread(target=_read_once, args=(source,), daemon=True).start()
         stack.callback(follower.close)
-        err.print(f"{server.url}  (Ctrl-C ends it)", highlight=False, markup=False)
+        tell(f"{server.url}  (Ctrl-C ends it)")
         if token is not None:
-            err.print(
-                "readers give the token once: …/?token=<token>", highlight=False, markup=False
-            )
+            tell("readers give the token once: …/?token=<token>")
         with suppress(KeyboardInterrupt):  # the ordinary way to end it
             server.run()
-    err.print(f"stopped; tests and alarms are kept in {kept}", highlight=False, markup=False)
+    tell(f"stopped; tests and alarms are kept in {kept}")
 
 
 def _read_once(source: DashboardSource) -> None:
@@ -648,16 +644,13 @@ def _say_first(log: Path) -> None:
     if not log.parent.is_dir():
         raise DataError(f"there is no folder {log.parent}; name the file of your EventLog")
     if not log.exists():
-        err.print(
+        tell(
             f"{log} is not there yet: waiting for an application to write it "
-            f'(EventLog("{log}") and instrument(…); is the path right?)',
-            highlight=False,
-            markup=False,
+            f'(EventLog("{log}") and instrument(…); is the path right?)'
         )
         return
-    found = log_summary(log)
-    for line in _remedies(found):
-        err.print(line, highlight=False, markup=False)
+    for line in _remedies(log_summary(log)):
+        tell(line)
 
 
 def _remedies(found: LogSummary) -> list[str]:

@@ -403,7 +403,7 @@ def _audit_many(
         )
     found = []
     for folder, name in zip(folders, names, strict=True):
-        err.print(f"data set {name}", highlight=False)
+        err.print(f"data set {name}")
         place = None if report is None else report / name
         found.append(audit_one(folder, report=place, named=""))
     for finding in combine_reports(found):

@@ -173,7 +173,6 @@ def _with_distractors(texts: StyledTexts, path: Path) -> StyledTexts:
         err.print(
             f"{len(found) - len(kept)} of {len(found)} distractors left out: by their ids they are "
             "the documents audited",
-            highlight=False,
             soft_wrap=True,
         )
     return replace(texts, distractors=(*texts.distractors, *kept))

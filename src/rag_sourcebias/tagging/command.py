@@ -485,7 +485,7 @@ def fit(
         raise SystemExit(INTERRUPTED) from None
     save_detector(detector, output)
     show_detector(detector, grouped_by=labels.grouped_by)
-    err.print(f"detector: {output}", highlight=False, soft_wrap=True)
+    err.print(f"detector: {output}", soft_wrap=True)
 
 
 # ``tag apply``: tag every document of a store.

@@ -49,14 +49,15 @@ class _VisibleConsole(Console):
             yield Segment(visible(segment.text, lines=True), segment.style) if hidden else segment
 
 
-# Names such as "llm:x:" are no emoji.
-out = _VisibleConsole(emoji=False)
-err = _VisibleConsole(stderr=True, emoji=False, force_jupyter=False)  # no outputs of a cell
+# Names such as "llm:x:" are no emoji, and numbers have no colours of their own.
+out = _VisibleConsole(emoji=False, highlight=False)
+# no outputs of a cell
+err = _VisibleConsole(stderr=True, emoji=False, highlight=False, force_jupyter=False)
 
 
 def say(text: str) -> None:
     """Print text as it is on standard output."""
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
+    out.print(text, markup=False, soft_wrap=True)
 
 
 def show(parts: Iterable[str | RenderableType]) -> None:
@@ -70,7 +71,7 @@ def show(parts: Iterable[str | RenderableType]) -> None:
 
 def tell(text: str) -> None:
     """Print text as it is on standard error."""
-    err.print(text, markup=False, highlight=False, soft_wrap=True)
+    err.print(text, markup=False, soft_wrap=True)
 
 
 def print_json(data: dict[str, Any]) -> None:
@@ -137,7 +138,7 @@ class _Bar(Stages):
 
 
 def _announce(console: Console, stage: str) -> None:
-    console.print(f"[dim]·[/] {escape(stage)}", highlight=False)
+    console.print(f"[dim]·[/] {escape(stage)}")
 
 
 @contextmanager

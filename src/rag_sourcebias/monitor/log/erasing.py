@@ -19,13 +19,12 @@ from rag_sourcebias.monitor.log.schema import (
     Batch,
     EventColumns,
     Row,
-    decoded,
+    decoder,
     insert_segments,
     labels_of,
     open_for_writing,
     reading,
     segments_of,
-    tags_of,
 )
 
 _ERASED_AT_ONCE = 64  # segments per transaction, so that other writers get their turn
@@ -110,10 +109,9 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
                     "ORDER BY first LIMIT ?",
                     (after, _ERASED_AT_ONCE),
                 ).fetchall()
-                known = labels_of(database)
-                tags = tags_of(database)
+                read = decoder(database)
                 for row in rows:
-                    part = decoded(row, known, tags)
+                    part = read(row)
                     gone = part.having(wanted)
                     if gone.any():
                         n += int(gone.sum())
@@ -142,17 +140,14 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
 
 def _rows_of(part: EventColumns, row: Row) -> Iterator[Row]:
     """Return rows of ``segments`` with some of the retrievals of one."""
-    bounds = list(zip(part.offsets, part.offsets[1:], strict=False))
-    codes = part.tag_codes.tobytes()
-    doc_ids: Any = None
-    if part.doc_ids is not None:
-        doc_ids = [part.doc_ids[start:stop].tolist() for start, stop in bounds]
-        if isinstance(row[9], bytes):  # hashes
-            doc_ids = [bytes.fromhex("".join(ids)) for ids in doc_ids]
+    doc_ids: Any = None if part.doc_ids is None else part.doc_ids.tolist()
+    if isinstance(row[9], bytes):  # hashes
+        doc_ids = list(map(bytes.fromhex, doc_ids))
     batch = Batch(
         times=np.rint(part.times * 1e6).astype(np.int64),
         label_codes=part.label_codes,
-        tags=[codes[start:stop] for start, stop in bounds],
+        lengths=np.diff(part.offsets),
+        tags=part.tag_codes.tobytes(),
         query_ids=part.query_ids.tolist(),
         doc_ids=doc_ids,
         event_labels={

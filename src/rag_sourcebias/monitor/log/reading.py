@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -17,7 +17,7 @@ from rag_sourcebias.monitor.log.schema import (
     WIDTHS,
     EventColumns,
     Row,
-    decoded,
+    decoder,
     label_set,
     labels_of,
     microseconds,
@@ -168,10 +168,9 @@ def iter_events(
     with reading(path) as database:
         while rows := database.execute(_SEGMENTS, (after, low, high, _AT_ONCE)).fetchall():
             after = rows[-1][0]
-            known = labels_of(database)
-            tags = tags_of(database)
+            read = decoder(database)
             for row in rows:
-                part = decoded(row, known, tags)
+                part = read(row)
                 keep = part.having(labels or {})
                 if row[2] < low or row[3] >= high:
                     times = np.rint(part.times * 1e6)
@@ -193,7 +192,7 @@ def read_events(
         return EventColumns.joined(parts)
     with reading(path) as database:
         row = (0, 0, 0, 0, b"", b"", b"", b"", None, None, None)
-        return decoded(row, labels_of(database), tags_of(database))
+        return decoder(database)(row)
 
 
 # Counts over time, read from the rollups of a log: fast however many retrievals there were.
@@ -453,8 +452,7 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
                 following = int(row[0])
                 break
             rows.append(row)
-        known = labels_of(database)
-        tags = tags_of(database)
+        read = decoder(database)
     number, removed, broken = after, 0, 0
     parts = []
     ends = [*(int(row[0]) for row in rows[1:]), following]
@@ -464,7 +462,7 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
         n = max(min(count, end - first), 1)  # of a damaged file, too, it leads forward
         removed += 0 if number is None else max(first - number - 1, 0)
         number = first + n - 1
-        part = _readable(row, known, tags)
+        part = _readable(row, read)
         if part is None:
             broken += n
         else:
@@ -514,8 +512,7 @@ def iter_newest(
     limit = 2**62 if before is None else before
     with reading(path) as database:
         database.execute("BEGIN")
-        known = labels_of(database)
-        tags = tags_of(database)
+        read = decoder(database)
         if until is not None:  # times never fall: all that begins later has a higher number
             found = database.execute(
                 f"SELECT first FROM segments WHERE until >= ? AND {_NUMBERED} "
@@ -528,19 +525,15 @@ def iter_newest(
             f"AND {_NUMBERED} ORDER BY first DESC",
             (limit,),
         ):
-            part = _readable(row, known, tags)
+            part = _readable(row, read)
             if part is not None and before is not None:
                 part = part.take(part.numbers < before)
             yield int(row[0]), part
 
 
-def _readable(
-    row: Row,
-    labels: tuple[Mapping[str, str], ...],
-    tags: tuple[tuple[str | None, str | None], ...],
-) -> EventColumns | None:
+def _readable(row: Row, read: Callable[[Row], EventColumns]) -> EventColumns | None:
     """Return the retrievals of a row of ``segments``, None where it contradicts itself."""
     try:
-        return decoded(row, labels, tags)
+        return read(row)
     except sqlite3.DatabaseError:
         return None

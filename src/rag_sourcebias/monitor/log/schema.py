@@ -8,10 +8,10 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -169,11 +169,13 @@ class Batch:
     times : int64 array of shape (n,)
         Microseconds since 1970, never falling.
     label_codes : uint16 array of shape (n,)
-    tags : sequence of bytes, length n
-        One code per document, best first.
+    lengths : int64 array of shape (n,)
+        Documents of each.
+    tags : bytes
+        One code per document, retrieval after retrieval, best first.
     query_ids : sequence of str, length n
-    doc_ids : sequence of (bytes or list of str), length n, or None
-        Hashes of eight bytes, or the ids themselves.
+    doc_ids : list of (bytes or str), or None
+        Of the same documents: hashes of eight bytes, or the ids themselves.
     event_labels : mapping of str to (mapping of int to str)
         Labels kept with each retrieval: by name, the values of the retrievals that have one.
     noted : mapping of (kind, name) to int
@@ -182,14 +184,15 @@ class Batch:
 
     times: npt.NDArray[np.int64]
     label_codes: npt.NDArray[np.uint16]
-    tags: Sequence[bytes]
+    lengths: npt.NDArray[np.int64]
+    tags: bytes
     query_ids: Sequence[str]
-    doc_ids: Sequence[bytes] | Sequence[list[str]] | None
+    doc_ids: list[Any] | None
     event_labels: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     noted: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.tags)
+        return len(self.times)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -619,21 +622,23 @@ def segments_of(batch: Batch, *, first: int) -> Iterator[Row]:
 
     The last column is that of ``event_labels``, a table of its own.
     """
+    ids = batch.doc_ids
+    ends = [0, *batch.lengths.cumsum().tolist()]
     start = 0
     while start < len(batch):
         stop = min(start + MOST_IN_SEGMENT, len(batch))
         times = batch.times[start:stop]
         stop = start + int(np.searchsorted(times, times[0] + _MOST_MICROSECONDS, side="right"))
         times = batch.times[start:stop]
-        tags = batch.tags[start:stop]
+        documents = slice(ends[start], ends[stop])
         yield (
             *(first + start, stop - start, int(times[0]), int(times[-1])),
             (times - times[0]).astype("<u4").tobytes(),
             batch.label_codes[start:stop].astype("<u2").tobytes(),
-            np.fromiter(map(len, tags), "<u2", count=stop - start).tobytes(),
-            b"".join(tags),
+            batch.lengths[start:stop].astype("<u2").tobytes(),
+            batch.tags[documents],
             _packed_queries(batch.query_ids[start:stop]),
-            None if batch.doc_ids is None else _packed_documents(batch.doc_ids[start:stop]),
+            None if ids is None else _packed_documents(ids[documents]),
             _packed_labels(batch.event_labels, start, stop),
         )
         start = stop
@@ -660,9 +665,8 @@ def _packed_queries(ids: Sequence[str]) -> bytes | str | None:
     return json.dumps(ids)
 
 
-def _packed_documents(ids: Sequence[bytes] | Sequence[list[str]]) -> bytes | str:
-    hashes = b"".join(i for i in ids if isinstance(i, bytes))
-    return hashes or json.dumps([i for row in ids if isinstance(row, list) for i in row])
+def _packed_documents(ids: list[Any]) -> bytes | str:
+    return b"".join(ids) if ids and isinstance(ids[0], bytes) else json.dumps(ids)
 
 
 def _packed_labels(labels: Mapping[str, Mapping[int, str]], start: int, stop: int) -> str | None:
@@ -742,3 +746,8 @@ def decoded(
     ):
         raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on have columns that differ")
     return part
+
+
+def decoder(database: sqlite3.Connection) -> Callable[[Row], EventColumns]:
+    """Return :func:`decoded` with the sets of labels and the tags of a log as they are now."""
+    return partial(decoded, labels=labels_of(database), tags=tags_of(database))

@@ -35,13 +35,11 @@ from rag_sourcebias.monitor.log.schema import (
     LogSettings,
     Row,
     TagCodes,
-    decoded,
+    decoder,
     insert_segments,
-    labels_of,
     open_for_writing,
     segments_of,
     state_of,
-    tags_of,
 )
 from rag_sourcebias.observe.events import DroppedEvents, hash_query
 
@@ -79,7 +77,7 @@ def encoded(
     codes: list[int] = []
     rows: list[bytes] = []
     query_ids: list[str] = []
-    doc_ids: list[Any] = []  # all bytes, or all lists
+    doc_ids: list[Any] = []  # of all documents: all bytes, or all texts
     offset = now - monotonic
     max_documents = settings.max_documents
     key = settings.key or b""
@@ -95,7 +93,7 @@ def encoded(
             known = labels.get(given)
             code, alone, replaced = beside.split(given) if known is None else (known, None, _NONE)
             query_id = "" if query_id is None else _short(query_id)
-            ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents], key)
+            ids = ids_of(event.ranked.doc_ids[:max_documents], key)
             if at is not None and 0 <= at < _LATEST:
                 when = at
             else:
@@ -111,15 +109,16 @@ def encoded(
         codes.append(code)
         rows.append(row)
         query_ids.append(query_id)
-        doc_ids.append(ids)
+        doc_ids += ids
     for number in reversed(broken):  # the batch may have to be written again
         del events[number]
     return Batch(
         times=_rising(times, last),
         label_codes=np.array(codes, np.uint16),
-        tags=rows,
+        lengths=np.fromiter(map(len, rows), np.int64),
+        tags=b"".join(rows),
         query_ids=query_ids,
-        doc_ids=None if ids_of is None else doc_ids,
+        doc_ids=None if settings.documents == "none" else doc_ids,
         event_labels=beside.event_labels,
         noted=beside.noted(),
     )
@@ -227,12 +226,12 @@ def _plain(ids: Sequence[str], _: bytes) -> list[str]:
     return [_short(i) for i in ids]
 
 
-def _hashed(ids: Sequence[str], key: bytes) -> bytes:
-    return b"".join([_hash(i if isinstance(i, str) else _short(i), key) for i in ids])
+def _hashed(ids: Sequence[str], key: bytes) -> list[bytes]:
+    return [_hash(i if isinstance(i, str) else _short(i), key) for i in ids]
 
 
-_IDS_OF: dict[Documents, Callable[[Sequence[str], bytes], bytes | list[str]] | None] = {
-    "none": None,
+_IDS_OF: dict[Documents, Callable[[Sequence[str], bytes], Sequence[str | bytes]]] = {
+    "none": lambda _ids, _key: (),
     "hashed": _hashed,
     "plain": _plain,
 }
@@ -278,10 +277,10 @@ def add_to_rollups(database: sqlite3.Connection, batch: Batch) -> None:
     """
     starts = batch.times // (WIDTHS[0] * 1_000_000) * WIDTHS[0]
     keys, group = np.unique(starts * 65_536 + batch.label_codes, return_inverse=True)
-    lengths = np.fromiter(map(len, batch.tags), np.int64, count=len(batch))
+    lengths = batch.lengths
     ends = np.cumsum(lengths)
     ranks = np.arange(1, int(ends[-1]) + 1) - np.repeat(ends - lengths, lengths)
-    cells = np.repeat(group, lengths) * MOST_TAGS + np.frombuffer(b"".join(batch.tags), np.uint8)
+    cells = np.repeat(group, lengths) * MOST_TAGS + np.frombuffer(batch.tags, np.uint8)
     documents = np.bincount(cells)
     first = np.bincount(cells[ranks == 1], minlength=len(documents))
     exposure = np.bincount(cells, weights=1 / np.log2(ranks + 1))
@@ -320,9 +319,7 @@ def archive_segments(
     log = f"{state_of(database).log:010x}"
     written = (path.name for path in folder.glob(f"date=*/events-{log}-*.parquet"))
     done = max((int(m[1]) for name in written if (m := _NAME.fullmatch(name))), default=0)
-    labels = labels_of(database)
-    tags = tags_of(database)
-    columns = EventColumns.joined([decoded(row, labels, tags) for row in rows])
+    columns = EventColumns.joined(list(map(decoder(database), rows)))
     columns = columns.take(columns.numbers > done)
     days = columns.times // _DAY_SECONDS
     for day in np.unique(days):
