@@ -37,11 +37,13 @@ _COLUMNS = "Columns (found by their usual names)"
 class Columns:
     """Columns of a table with one row per answer."""
 
-    question: str | None = setting(None, "Question, or its id.", panel=_COLUMNS)
-    group: str | None = setting(None, "System.", panel=_COLUMNS)
-    answer: str | None = setting(None, "Answer.", panel=_COLUMNS)
-    reference: str | None = setting(None, "Right answer.", panel=_COLUMNS)
-    human: str | None = setting(None, "Human verdict: correct or not.", panel=_COLUMNS)
+    panel = _COLUMNS
+
+    question: str | None = setting(None, "Question, or its id.")
+    group: str | None = setting(None, "System.")
+    answer: str | None = setting(None, "Answer.")
+    reference: str | None = setting(None, "Right answer.")
+    human: str | None = setting(None, "Human verdict: correct or not.")
 
     def named(self) -> dict[str, str | None]:
         """Return the column of each role."""

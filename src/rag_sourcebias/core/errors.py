@@ -240,7 +240,7 @@ def setting(
     help: str,
     *,
     option: str = "",
-    panel: str = "Statistics",
+    panel: str | None = None,
     least: int | None = None,
     metavar: str | None = None,
 ) -> Any:  # noqa: ANN401
@@ -253,8 +253,8 @@ def setting(
         What the option is for, as the help page says it.
     option : str
         Its name there; by default that of the field.
-    panel : str
-        Heading of the help page under which it stands.
+    panel : str, optional
+        Heading of the help page under which it stands, by default the ``panel`` of the class.
     least : int, optional
     metavar : str, optional
         What stands for the value there.

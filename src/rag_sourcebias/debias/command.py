@@ -204,71 +204,69 @@ _WAYS, _SEARCH, _COMPARE = "How", "Search", "Compare what is there already"
 class Projecting:
     """Settings of ``--method project``."""
 
+    panel = _WAYS
+
     projection: ProjectionMethod = setting(
         "pca",
         "project: pca (leading directions of the differences) or mean (one direction).",
-        panel=_WAYS,
     )
     directions: int | None = setting(
-        None, "project: directions taken out; 4 for pca, always 1 otherwise.", panel=_WAYS, least=1
+        None, "project: directions taken out; 4 for pca, always 1 otherwise.", least=1
     )
-    strength: float = setting(
-        1.0, "project: 0 leaves vectors as they are, 1 removes all.", panel=_WAYS
-    )
+    strength: float = setting(1.0, "project: 0 leaves vectors as they are, 1 removes all.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """Settings of ``--method train``."""
 
+    panel = _WAYS
+
     training: list[str] | None = setting(
         None,
         "train: debias_weight=0.01 (at 1 human texts may be favoured as much as LLM texts "
         "were), max_steps, epochs, batch_size, learning_rate, eval_every and all other "
         "fields of TrainingSettings; repeatable.",
-        panel=_WAYS,
         metavar="NAME=VALUE,…",
     )
-    resume: bool = setting(True, "train: go on from checkpoints of the same command.", panel=_WAYS)
+    resume: bool = setting(True, "train: go on from checkpoints of the same command.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searching:
     """Settings of ``--search``."""
 
+    panel = _SEARCH
+
     search: bool = setting(
         False,
         "Report on several strengths (project) or weights (train, models in --output), and where "
         "Relative Δ meets --target.",
-        panel=_SEARCH,
     )
     values: str | None = setting(
         None,
         "Numbers to try, separated by commas; 0, the model as it is, is added. "
         "\\[default: 0,0.25,0.5,0.75,1 of project; 0,0.003,0.01,0.03 of train]",
-        panel=_SEARCH,
     )
-    seeds: int = setting(
-        3, "Trainings per weight, at least 3: results must hold for new seeds.", panel=_SEARCH
-    )
+    seeds: int = setting(3, "Trainings per weight, at least 3: results must hold for new seeds.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparing:
     """What is compared, where nothing is to be fitted."""
 
+    panel = _COMPARE
+
     compare: list[str] | None = setting(
         None,
         "Fit nothing: report what this model, or file of --method calibrate or twins, "
         "changes against --encoder; repeatable.",
-        panel=_COMPARE,
         metavar="MODEL",
     )
     fitted_on: list[str] | None = setting(
         None,
         "What it was fitted on, so that pairs it has seen are counted; a folder alone "
         "means all its pairs; repeatable.",
-        panel=_COMPARE,
         metavar="FOLDER[:SPLIT]",
     )
 

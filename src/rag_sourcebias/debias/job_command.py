@@ -56,34 +56,31 @@ _SAMPLE = "outfox-essays"
 class Pairs:
     """What is fitted on."""
 
+    panel = FIT
+
     sample: bool = setting(
         False,
         "Use a bundled sample: openings of 640 essays by students and by ChatGPT. Those "
         "on 340 problem statements are fitted on, the others judged on.",
-        panel=FIT,
     )
     split: str | None = setting(
         None,
         "Split whose judged pairs are used (both versions of a relevant document). "
         "\\[default: train, or the only one there is]",
-        panel=FIT,
     )
     all_pairs: bool = setting(
         False,
         "Use every pair of the corpus, whatever the judgments; needs neither queries nor "
         "qrels. With --method project.",
-        panel=FIT,
     )
     source: str | None = setting(
         None,
         "LLM source to fit on, such as llm:gpt-4o; needed where the corpus has several.",
-        panel=FIT,
     )
     unseen: bool = setting(
         False,
         "Leave out the pairs that the judged data judge: the report is then on documents "
         "that nothing was fitted on.",
-        panel=FIT,
     )
 
 

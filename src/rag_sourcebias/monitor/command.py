@@ -73,7 +73,9 @@ _KINDS = "reference:N, pool:K, shares:NAME=SHARE,…, tags:FILE, store:SPEC and 
 class Watch:
     """What is watched: the options of a monitor, the same in every command that makes one."""
 
-    by: Literal["source", "style"] = setting("source", "source or style.", panel=_WATCH)
+    panel = _WATCH
+
+    by: Literal["source", "style"] = setting("source", "source or style.")
     baseline: str | None = setting(
         None,
         "What shares are held against: reference:N (the past; no alarm in the first N "
@@ -82,35 +84,30 @@ class Watch:
         "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
         "store:chroma:FOLDER (shares in a store) · none. reference:1000 by default; replay "
         "takes the one that serve used on the log.",
-        panel=_WATCH,
     )
-    id: str | None = setting(None, "Column of the document in a file of tags.", panel=_WATCH)
-    group: str | None = setting(None, "Column there of what --by names.", panel=_WATCH)
+    id: str | None = setting(None, "Column of the document in a file of tags.")
+    group: str | None = setting(None, "Column there of what --by names.")
     confidence_level: float = setting(
         0.95,
         "Of intervals.",
-        panel=_WATCH,
     )
     split_by: str = setting(
         "collection",
         "Labels whose values are watched separately, with commas between.",
-        panel=_WATCH,
     )
     together: str | None = setting(
         None,
         "Label of users or sessions, of each of which ten retrievals count in a half-day "
         "(user and session are known).",
-        panel=_WATCH,
     )
     topics: str | None = setting(
-        None, "Label that says what is asked, so that a shift can be split.", panel=_WATCH
+        None, "Label that says what is asked, so that a shift can be split."
     )
     tag_errors: str | None = setting(
         None,
         "Sensitivity and specificity of the detector of a source, beside human: "
         "llm:gpt-4o=0.9,0.95, or a filled-in sheet of tag verify. Corrected shares are shown "
         "beside the raw ones.",
-        panel=_WATCH,
     )
 
     @property
@@ -377,18 +374,17 @@ _REPLAY_OPTIONS = {"tags=": "--tags", "since= and until=": "--since and --until"
 class Forgetting:
     """What is deleted, where retrievals are to be forgotten."""
 
+    panel = _FORGET
+
     forget: bool = setting(
         False,
         "Delete the retrievals with the one --label given, so that their bytes are gone: "
         "the log is rewritten. It may be written meanwhile, but stop monitor serve first.",
-        panel=_FORGET,
     )
-    archive: Path | None = setting(None, "Folder of the log's Parquet archive.", panel=_FORGET)
-    state: Path | None = setting(
-        None, "State file of monitor serve. \\[default: LOG.monitor.json]", panel=_FORGET
-    )
+    archive: Path | None = setting(None, "Folder of the log's Parquet archive.")
+    state: Path | None = setting(None, "State file of monitor serve. \\[default: LOG.monitor.json]")
     key_file: Path | None = setting(
-        None, "Key under which the log hashes values of this label (hashed_labels).", panel=_FORGET
+        None, "Key under which the log hashes values of this label (hashed_labels)."
     )
 
     def apply(self, log: Path, labels: Sequence[str] | None) -> int:

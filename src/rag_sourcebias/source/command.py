@@ -138,30 +138,27 @@ _SCALE = "Large corpora"
 class Scale:
     """Where and how the shards of a corpus are worked on."""
 
+    panel = _SCALE
+
     engine: Literal["memory", "local", "ray"] = setting(
         "memory",
         "memory: everything at once. local: one shard of the corpus after another, in "
         "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are those of "
         "memory with --copies no.",
-        panel=_SCALE,
     )
-    workers: int | None = setting(
-        None, "Workers of --engine ray. \\[default: one per core]", panel=_SCALE
-    )
+    workers: int | None = setting(None, "Workers of --engine ray. \\[default: one per core]")
     address: str | None = setting(
         None,
         "Ray cluster to use, host:port of its head node, or auto. \\[default: start one "
         "on this machine]",
-        panel=_SCALE,
     )
     work_folder: Path | None = setting(
         None,
         "Where vectors and results of shards are kept; a stopped audit goes on from it. "
         "All workers must see it. \\[default: shards in the cache folder]",
-        panel=_SCALE,
     )
     shard_documents: int = setting(
-        SHARD_DOCUMENTS, "Documents of a shard, a multiple of 1,024.", panel=_SCALE, least=1
+        SHARD_DOCUMENTS, "Documents of a shard, a multiple of 1,024.", least=1
     )
 
     def __post_init__(self) -> None:

@@ -32,10 +32,12 @@ _COLUMNS = "Columns of a table"
 class Columns:
     """Columns of a table with one row per version of a text."""
 
-    id: str | None = setting(None, "Query id.", panel=_COLUMNS)
-    side: str | None = setting(None, "query or document.", panel=_COLUMNS)
-    group: str | None = setting(None, "Style.", panel=_COLUMNS)
-    text: str | None = setting(None, "Text.", panel=_COLUMNS)
+    panel = _COLUMNS
+
+    id: str | None = setting(None, "Query id.")
+    side: str | None = setting(None, "query or document.")
+    group: str | None = setting(None, "Style.")
+    text: str | None = setting(None, "Text.")
 
     def named(self) -> dict[str, str | None]:
         """Return the column of each role."""

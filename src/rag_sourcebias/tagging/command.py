@@ -65,30 +65,26 @@ def open_store(spec: str, *, collection: str | None, sidecar: Path | None) -> Do
 class TaggerOptions:
     """Taggers in order of trust: what a document declares comes before what is guessed of it."""
 
+    panel = _TAGGERS
+
     provenance: bool = setting(
         False,
         "Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
-        panel=_TAGGERS,
     )
-    rules: Path | None = setting(
-        None, "YAML file of rules on metadata, URL host, id and text.", panel=_TAGGERS
-    )
+    rules: Path | None = setting(None, "YAML file of rules on metadata, URL host, id and text.")
     id_pattern: str | None = setting(
         None,
         "Regex on ids with some of the named groups pair_id, source or model, style; auto "
         "reads d17#human, d17@llm:gpt-4o and their chunks.",
-        panel=_TAGGERS,
     )
     human_before: str | None = setting(
         None,
         "Documents all of whose dates in the metadata are older, such as 2022-11, are by people.",
-        panel=_TAGGERS,
     )
     detector: list[Path] | None = setting(
         None,
         "Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
         "repeatable (one for sources, one for styles).",
-        panel=_TAGGERS,
     )
 
     def declared(self) -> list[Tagger]:

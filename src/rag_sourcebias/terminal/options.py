@@ -181,7 +181,8 @@ def _options_of(kind: type) -> _Options:
     told = any(field.metadata for field in fields(kind))
     for field in fields(kind):
         if told and field.metadata:
-            found[field.name] = _of_setting(field, hints[field.name])
+            panel = getattr(kind, "panel", _STATISTICS)
+            found[field.name] = _of_setting(field, hints[field.name], panel)
         elif not told:
             default = inspect.Parameter.empty if field.default is MISSING else field.default
             found[field.name] = _option(field.name, default, hints[field.name]), _as_it_is
@@ -197,7 +198,7 @@ def _as_it_is(value: Any) -> Any:  # noqa: ANN401
     return value
 
 
-def _of_setting(field: Field[Any], hint: Any) -> tuple[inspect.Parameter, _Read]:  # noqa: ANN401
+def _of_setting(field: Field[Any], hint: Any, panel: str) -> tuple[inspect.Parameter, _Read]:  # noqa: ANN401
     told = field.metadata
     option = told["option"] or field.name.replace("_", "-")
     default: Any = field.default
@@ -216,7 +217,7 @@ def _of_setting(field: Field[Any], hint: Any) -> tuple[inspect.Parameter, _Read]
         typer.Option(
             *names,
             help=told["help"],
-            rich_help_panel=told["panel"],
+            rich_help_panel=told["panel"] or panel,
             min=told["least"],
             metavar=told["metavar"],
             show_default=shown,
