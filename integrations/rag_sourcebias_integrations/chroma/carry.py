@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from chromadb.errors import NotFoundError
 
+from rag_sourcebias.core.codec import from_plain
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.projection import SourceProjection
@@ -149,9 +150,7 @@ class Ledger:
             return None
         if not found:
             return None
-        state = json.loads(found[0]["state"])
-        usurpers = [Usurper(one["id"], Phase(one["during"])) for one in state["usurpers"]]
-        return Progress(**{**state, "phase": Phase(state["phase"]), "usurpers": usurpers})
+        return from_plain(Progress, json.loads(found[0]["state"]))
 
     def write(self, progress: Progress) -> None:
         """Keep how far the migration is."""

@@ -125,15 +125,11 @@ def embedded_text(doc_id: str, document: str, metadata: Mapping[str, object]) ->
 
 def _node(doc_id: str, content: str) -> dict[str, Any]:
     try:
-        node = json.loads(content)
-    except (ValueError, RecursionError):
-        node = None
-    lists = [node.get(name, []) for name in _EXCLUDED] if isinstance(node, dict) else [None]
-    if (
-        not isinstance(node, dict)
-        or not isinstance(node.get("metadata", {}), dict)
-        or not all(isinstance(item, list) for item in lists)
-    ):
+        node: dict[str, Any] = json.loads(content)
+        parts = [node.get("metadata", {}), *(node.get(name, []) for name in _EXCLUDED)]
+    except (ValueError, RecursionError, AttributeError):  # no JSON, or no object
+        parts = []
+    if list(map(type, parts)) != [dict, list, list]:
         raise DataError(
             f"document {doc_id!r}: {NODE_KEY!r} is not a node as LlamaIndex writes it "
             f'({content[:80]!r}); layout="flat" leaves it as it is'

@@ -280,7 +280,7 @@ class Migration:
             found = [(self.old, self.new, self.source, self.progress.old)]
         elif self.state is Phase.ROLLED_BACK:
             found = [(self.new, self.old, self._vectors_to_old(), self.progress.old)]
-        by_id = {str(one.id): one for one in self.client.list_collections()}
+        by_id = _by_id(self.client)
         for usurper in self.progress.usurpers:
             if usurper.id not in by_id:
                 continue
@@ -345,7 +345,12 @@ class Migration:
                     "the original is not known; give it: roll_back(encoder=…)"
                 )
             if not checked:
-                _check_embeds(self.old, function)
+                page = self.old.get(limit=100, include=["documents", "metadatas", "embeddings"])
+                if misfits(page, function):
+                    raise DataError(
+                        f"{function!r:.80} does not give the vectors that collection "
+                        f"{self.old.name!r} holds; give what embedded it: roll_back(encoder=…)"
+                    )
                 checked = True
             return function(texts)
 
@@ -409,7 +414,7 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
     if not moving or phase not in (Phase.SWITCHED, Phase.ROLLED_BACK):
         ledger.write(progress)  # otherwise what the exchange left is carried by the migration first
     if phase in (Phase.READY, Phase.ROLLED_BACK):
-        by_id = {str(collection.id): collection for collection in client.list_collections()}
+        by_id = _by_id(client)
         for usurper in progress.usurpers:
             if usurper.during is Phase.SWITCHING and usurper.id in by_id:
                 agreed = ledger.agreed(usurper.id)
@@ -427,11 +432,14 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
     return client.get_collection(name, embedding_function=None)
 
 
+def _by_id(client: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {str(one.id): one for one in client.list_collections()}
+
+
 def give_name_back(client: Any, name: str, progress: Progress, ledger: Ledger) -> Phase:  # noqa: ANN401
     """Give the name to the collection that it belongs to, and return how far the migration is."""
-    found = {collection.name: collection for collection in client.list_collections()}
-    by_id = {str(collection.id): collection for collection in found.values()}
-    holder = str(found[name].id) if name in found else None
+    by_id = _by_id(client)
+    holder = next((known for known, one in by_id.items() if one.name == name), None)
     before, after = {
         Phase.SWITCHING: (Phase.READY, Phase.SWITCHED),
         Phase.ROLLING_BACK: (Phase.SWITCHED, Phase.ROLLED_BACK),
@@ -445,7 +453,8 @@ def give_name_back(client: Any, name: str, progress: Progress, ledger: Ledger) -
     wanted = users[phase]
     if wanted not in by_id:
         raise DataError(
-            f"the collection that had the name {name!r} was deleted; there are {sorted(found)}"
+            f"the collection that had the name {name!r} was deleted; there are "
+            f"{sorted(one.name for one in by_id.values())}"
         )
     if holder != wanted:
         _move_usurper(client, name, progress, ledger)
@@ -457,8 +466,8 @@ def clear_finished(client: Any, name: str, progress: Progress) -> None:  # noqa:
     """Delete what a finished migration leaves: all but the collection that has the name."""
     used = client.get_collection(name, embedding_function=None).id
     retired = {progress.old, progress.new, *(one.id for one in progress.usurpers)} - {str(used)}
-    for one in client.list_collections():
-        if str(one.id) in retired:
+    for known, one in _by_id(client).items():
+        if known in retired:
             client.delete_collection(one.name)
     Ledger(client, name).delete()
 
@@ -475,16 +484,6 @@ def _move_usurper(client: Any, name: str, progress: Progress, ledger: Ledger) ->
         "collection %r was made by somebody else meanwhile: moved to %r", name, usurper.name
     )
     return True
-
-
-def _check_embeds(collection: Any, function: Callable[[list[str]], Any]) -> None:  # noqa: ANN401
-    """Refuse a function that does not give the vectors that a collection holds."""
-    page = collection.get(limit=100, include=["documents", "metadatas", "embeddings"])
-    if misfits(page, function):
-        raise DataError(
-            f"{function!r:.80} does not give the vectors that collection {collection.name!r} "
-            "holds; give what embedded it: roll_back(encoder=…)"
-        )
 
 
 def _rename(collection: Any, name: str) -> None:  # noqa: ANN401
@@ -627,16 +626,16 @@ def _both(
     function: EncoderEmbeddingFunction,
 ) -> tuple[Any, Any]:
     """Return the original and the copy of a migration under way."""
-    names = {str(one.id): one.name for one in client.list_collections()}
-    missing = sorted({progress.old, progress.new} - names.keys())
+    there = _by_id(client)
+    missing = sorted({progress.old, progress.new} - there.keys())
     if missing:
         raise DataError(
             f"collection {collection.name!r} is in a migration of which a collection was deleted "
             f"(id {missing[0]}); delete {ledger_name(collection.name)!r} to start again"
         )
     still = str(collection.id) == progress.old
-    old = collection if still else client.get_collection(names[progress.old])
-    return old, client.get_collection(names[progress.new], embedding_function=function)
+    old = collection if still else client.get_collection(there[progress.old].name)
+    return old, client.get_collection(there[progress.new].name, embedding_function=function)
 
 
 # Give a Chroma collection the vectors of a projected encoder; no text is encoded again.

@@ -15,6 +15,7 @@ from rag_sourcebias.tagging.documents import (
     TagResult,
     tag_documents,
     taggers_fingerprint,
+    taggers_of,
 )
 from rag_sourcebias_integrations.chroma.carry import is_bookkeeping
 from rag_sourcebias_integrations.chroma.collections import (
@@ -274,7 +275,7 @@ def tag_collection(
         raise DataError("the collection is one of an AsyncHttpClient; open it with an HttpClient")
     return TagPass(
         collection=collection,
-        taggers=[taggers] if callable(taggers) else list(taggers),
+        taggers=taggers_of(taggers),
         size=request_size(collection, batch_size),
         overwrite=overwrite,
         dry_run=dry_run,

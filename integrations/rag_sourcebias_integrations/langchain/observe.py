@@ -212,10 +212,9 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
         query_key: bytes | None = None,
         queue: bool = True,
     ) -> None:
-        recorder = Recorder(
+        self._recorder = Recorder(
             observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
         )
-        self._recorder = recorder
         self._stopped = False
 
     @property

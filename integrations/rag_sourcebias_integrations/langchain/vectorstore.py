@@ -14,7 +14,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metadata
 from rag_sourcebias.observe.events import DroppedEvents, guarded
-from rag_sourcebias.tagging.documents import Tagger, tag_documents
+from rag_sourcebias.tagging.documents import Tagger, tag_documents, taggers_of
 from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.langchain.observe import ids_of
 
@@ -40,12 +40,7 @@ class SafeTagger:
         taggers: Tagger | Sequence[Tagger],
         store: TagStore | None,
     ) -> None:
-        self.taggers = (taggers,) if callable(taggers) else tuple(taggers)
-        for tagger in self.taggers:
-            if not callable(tagger):
-                raise DataError(f"{tagger!r:.80} is not a tagger; expected a function")
-        if not self.taggers:
-            raise DataError("no taggers; expected at least one")
+        self.taggers = taggers_of(taggers)
         self.store = store
         self.dropped = DroppedEvents()
 

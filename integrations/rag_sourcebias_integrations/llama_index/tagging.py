@@ -14,7 +14,12 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, UNKNOWN, TagStore, to_metadata
 from rag_sourcebias.observe.events import DroppedEvents, guarded
-from rag_sourcebias.tagging.documents import Tagger, tag_documents, taggers_fingerprint
+from rag_sourcebias.tagging.documents import (
+    Tagger,
+    tag_documents,
+    taggers_fingerprint,
+    taggers_of,
+)
 
 _KEYS = (*METADATA_KEYS, FINGERPRINT_KEY)
 _EXCLUDED = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
@@ -67,9 +72,7 @@ class SourceTagger(TransformComponent):
         store: TagStore | None = None,
         fingerprint: str | None = None,
     ) -> None:
-        several = (taggers,) if callable(taggers) else tuple(taggers)
-        if not several or not all(map(callable, several)):
-            raise DataError(f"{taggers!r:.80}: no taggers; expected one function or several")
+        several = taggers_of(taggers)
         identity = fingerprint or taggers_fingerprint(several)
         # A step that writes elsewhere must run: a cache that outlives the store would skip it. So
         # its results are kept for this object only.

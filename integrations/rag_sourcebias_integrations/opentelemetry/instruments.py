@@ -19,7 +19,6 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError, require_at_least, require_one_of
-from rag_sourcebias.measure.relevance import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Alarm, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import (
@@ -30,6 +29,7 @@ from rag_sourcebias.monitor.metrics import (
     Readings,
 )
 from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
+from rag_sourcebias.observe.observers import exposure_of
 
 # Offer a monitor's state to OpenTelemetry, by its API alone.
 
@@ -134,9 +134,6 @@ _MOST_DOCUMENTS = 1_000  # that are weighed: an observer called inline must be q
 
 def _name(group: str | None) -> str:
     return UNTAGGED if group is None else short_text(group)
-
-
-_WEIGHTS = tuple(attention_weights("dcg", _MOST_DOCUMENTS).tolist())
 
 
 # Put who got the ranks of one retrieval on an OpenTelemetry span, by the API alone.
@@ -259,9 +256,7 @@ class SkewSpanObserver:
         groups, by, most = list(map(self._group_of, event.tags)), self._by, self._max_groups
         if not groups:
             return {"rag_sourcebias.documents": 0}
-        weights: dict[str | None, float] = {}
-        for group, weight in zip(groups, _WEIGHTS, strict=False):
-            weights[group] = weights.get(group, 0.0) + weight
+        weights = exposure_of(groups[:_MOST_DOCUMENTS])
         ranking = sorted(weights, key=lambda group: (-weights[group], group or ""))
         whole = sum(weights.values())
         names = [_name(group) for group in ranking[:most]]

@@ -337,7 +337,7 @@ def attach(obj: object, recorder: Recorder, **readers: Reader) -> Attachment | N
     """
     if not callable(obj) or isinstance(obj, type):
         return None
-    watch = Watch(obj, recorder, Readers(**readers) if readers else _NONE)
+    watch = Watch(obj, recorder, Readers(**readers))
     kinds = (obj, type(obj).__call__)
     found = (wrap for makes, _, wrap in _UNFINISHED if any(map(makes, kinds)))
     wrapper = next(found, _function)(obj, watch)

@@ -89,8 +89,8 @@ def start(address: str | None, cpus: int | None) -> bool:
     if ray.is_initialized():
         return False
     wanted = address or os.environ.get("RAY_ADDRESS") or None
-    if wanted is None:
-        with unreported(), _environment(_SILENT):
+    with unreported(), _environment(_SILENT):
+        if wanted is None:
             ray.init(
                 address="local",
                 num_cpus=cpus,
@@ -99,8 +99,7 @@ def start(address: str | None, cpus: int | None) -> bool:
                 logging_level="error",
                 _node_ip_address="127.0.0.1",
             )
-        return True
-    with unreported(), _environment(_SILENT):
+            return True
         reach(wanted)
         try:
             ray.init(address=wanted, log_to_driver=False, logging_level="error")

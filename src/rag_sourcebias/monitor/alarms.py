@@ -27,7 +27,7 @@ from rag_sourcebias.monitor.data import (
 from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, largest_part
 from rag_sourcebias.monitor.settings import ReferenceWindow
 
-_WHAT = {"exposure": "exposure", "first": "first ranks"}
+WHAT = {"exposure": "exposure", "first": "first ranks"}
 
 
 def _words(watch: LabelWatch) -> str:
@@ -252,7 +252,7 @@ _REST = {"ranking": "ranking or what the store holds"}
 
 def _sentences(alarm: Alarm) -> str:
     others = [
-        f"{_WHAT[m.measure]} of {m.group or 'untagged documents'} {m.baseline:.3f} → {m.share:.3f}"
+        f"{WHAT[m.measure]} of {m.group or 'untagged documents'} {m.baseline:.3f} → {m.share:.3f}"
         for m in alarm.moves[1:4]
     ]
     also = f"; with it {', '.join(others)}" if others else ""
@@ -272,12 +272,11 @@ def _sentences(alarm: Alarm) -> str:
 
 def _what_happened(alarm: Alarm) -> str:
     """Say what moved, from where to where and since when; or how far apart two levels are."""
-    what = f"{_WHAT[alarm.measure]} of {alarm.group or 'untagged documents'}"
+    what = f"{WHAT[alarm.measure]} of {alarm.group or 'untagged documents'}"
     interval = f"{alarm.share:.3f} [{alarm.lower:.3f}, {alarm.upper:.3f}]"
     before = f"{alarm.baseline:.3f}"
-    ends = (alarm.baseline_lower, alarm.baseline_upper)
-    if ends[0] is not None and ends[1] is not None:
-        before += f" [{ends[0]:.3f}, {ends[1]:.3f}]"
+    if alarm.baseline_lower is not None:
+        before += f" [{alarm.baseline_lower:.3f}, {alarm.baseline_upper:.3f}]"
     began = alarm.at if alarm.since is None else alarm.since
     since = datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%d %H:%M UTC")
     way = "up" if alarm.share > alarm.baseline else "down"

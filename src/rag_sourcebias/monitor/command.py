@@ -21,6 +21,7 @@ from rag_sourcebias.core.errors import DataError, SourceBiasError, setting
 from rag_sourcebias.infer.verified import read_verification, require_informative, side
 from rag_sourcebias.intake.documents import read_tags
 from rag_sourcebias.intake.rankings import read_run
+from rag_sourcebias.monitor.alarms import WHAT
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, OverTime
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
@@ -261,7 +262,6 @@ def read_time(option: str, text: str | None) -> float | None:
 
 
 _MOST_ALARMS = 20
-_MEASURES = {"exposure": "exposure", "first": "first ranks"}
 _TOLD = {
     "composition": "[yellow]store changed[/]",
     "level": "[yellow]not as known[/]",
@@ -341,7 +341,7 @@ def _table(snapshot: MonitorSnapshot) -> Table:
         }
         if share.measure == "exposure" and share.group in snapshot.corrected:
             cells["corrected"] = f"{snapshot.corrected[share.group]:.3f}"
-        row = [share.group or "untagged", _MEASURES[share.measure], *(cells[n] for n in names)]
+        row = [share.group or "untagged", WHAT[share.measure], *(cells[n] for n in names)]
         table.add_row(*map(escape, row), style="bold red" if share.alarm else None)
     return table
 

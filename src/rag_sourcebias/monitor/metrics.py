@@ -157,9 +157,8 @@ def _values(snapshot: MonitorSnapshot, where: Mapping[str, str]) -> Iterator[_Va
         name = _PREFIX[group.measure]
         labels = {**by, "group": group.group or UNTAGGED}
         yield name, labels, group.share
-        yield f"{name}.lower", labels, group.lower
-        yield f"{name}.upper", labels, group.upper
-        yield f"{name}.baseline", labels, group.baseline
+        for end in ("lower", "upper", "baseline"):
+            yield f"{name}.{end}", labels, getattr(group, end)
         if group in tested:
             yield "group_alarm.active", {**labels, "measure": name}, group.alarm
     if tested:

@@ -27,6 +27,7 @@ from rag_sourcebias.monitor.data import (
     LabelCaps,
     MonitorSnapshot,
     Waiting,
+    label_names,
     short_text,
 )
 from rag_sourcebias.monitor.labels import (
@@ -147,9 +148,8 @@ class SkewMonitor:
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        for given in (labels, users):
-            if isinstance(given, str):
-                raise DataError(f"labels and users are sequences of names, got {given!r}")
+        label_names("labels", labels)
+        label_names("users", users)
         self._on_alarm = on_alarm or (lambda _: None)
         self._clock, self._store = clock, store
         self._look_due = -math.inf

@@ -18,7 +18,7 @@ from rag_sourcebias.core.errors import DataError, check_level, require_at_least,
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality
-from rag_sourcebias.monitor.data import MEASURES, OTHER, label_names, short_text
+from rag_sourcebias.monitor.data import MEASURES, OTHER, short_text
 
 # Which column a source, or style, has among those that are told apart.
 
@@ -331,8 +331,7 @@ class SkewSettings:
     def __post_init__(self) -> None:
         require_one_of("by", self.by, ("source", "style"))
         check_level(self.confidence_level)
-        label_names("users", self.users)
-        if len(label_names("labels", self.labels)) != len(self.labels):
+        if len(set(self.labels)) != len(self.labels):
             raise DataError(f"labels {list(self.labels)} name one twice")
         if self.tag_errors is not None and self.told_apart is not None:
             lost = sorted(set(self.tag_errors.groups) - set(self.told_apart))

@@ -180,10 +180,9 @@ class _Poster:
         pause: float,
     ) -> None:
         require_at_least(1, attempts=attempts)
-        if not 0 < pause < float("inf"):
-            raise DataError(f"pause must be a number of seconds above 0, got {pause}")
-        if not 0 < timeout < math.inf:
-            raise DataError(f"timeout must be a number of seconds above 0, got {timeout}")
+        for name, seconds in (("pause", pause), ("timeout", timeout)):
+            if not 0 < seconds < math.inf:
+                raise DataError(f"{name} must be a number of seconds above 0, got {seconds}")
         if secret is not None and not secret:
             raise DataError("secret of the webhook is empty; give None to send no signature")
         self._dropped, self._url, self.shown = dropped, url, _shown(url)

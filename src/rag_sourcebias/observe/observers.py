@@ -2,10 +2,10 @@
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, TypeVar
 
 from rag_sourcebias.core.errors import DataError, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Observer
@@ -154,6 +154,17 @@ class CollectingObserver:
 
 
 # Who gets the ranks: running counts of retrieved documents per source or style.
+
+
+G = TypeVar("G")
+
+
+def exposure_of(groups: Iterable[G]) -> dict[G, float]:
+    """Return the sum of 1/log2(rank + 1) of each group of one ranking, best document first."""
+    found: dict[G, float] = {}
+    for rank, group in enumerate(groups, 1):
+        found[group] = found.get(group, 0.0) + 1 / math.log2(rank + 1)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

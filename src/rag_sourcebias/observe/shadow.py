@@ -1,7 +1,6 @@
 """Ask a second retriever beside the one that answers, and compare what both return."""
 
 import asyncio
-import math
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import require_at_least
 from rag_sourcebias.core.tags import UNKNOWN, TagStore
 from rag_sourcebias.observe.events import DroppedEvents, Locked, TagLookup, guarded
+from rag_sourcebias.observe.observers import exposure_of
 from rag_sourcebias.observe.recorder import EventQueue
 from rag_sourcebias.observe.unobserved import is_suppressed
 
@@ -130,12 +130,9 @@ class ShadowComparison(Locked):
 
 def _shares(tagged: Mapping[str, DocTags]) -> dict[str, float]:
     """Return the share of the exposure of each source in one ranking."""
-    weights = [1 / math.log2(rank + 1) for rank in range(1, len(tagged) + 1)]
-    shares: dict[str, float] = {}
-    for weight, tag in zip(weights, tagged.values(), strict=True):
-        name = tag.source or ""
-        shares[name] = shares.get(name, 0.0) + weight / sum(weights)
-    return shares
+    found = exposure_of(tag.source or "" for tag in tagged.values())
+    total = sum(found.values())
+    return {name: exposure / total for name, exposure in found.items()}
 
 
 class Shadow:

@@ -26,7 +26,15 @@ from rag_sourcebias.core.tags import (
 # Tags in memory.
 
 
-class MemoryTagStore:
+class _ByText:
+    """What every tag store does alike."""
+
+    def get_by_text(self: TagStore, texts: Sequence[str]) -> list[DocTags]:
+        """Tags of the document put last with exactly this text; all unknown where none was."""
+        return self.get_by_hash([content_hash(text) for text in check_strings(texts, "text")])
+
+
+class MemoryTagStore(_ByText):
     """Tags that end with the process; see :class:`~rag_sourcebias.core.TagStore`.
 
     Examples
@@ -49,10 +57,6 @@ class MemoryTagStore:
         """Tags of each document in order; all unknown where the id is not in the store."""
         found = [self._rows.get(i) for i in check_strings(doc_ids, "document id")]
         return [UNKNOWN if row is None else row[0] for row in found]
-
-    def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
-        """Tags of the document put last with exactly this text; all unknown where none was."""
-        return self.get_by_hash([content_hash(text) for text in check_strings(texts, "text")])
 
     def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
         """As :meth:`get_by_text`, for texts known by their hash only."""
@@ -177,7 +181,7 @@ VALUES (?1, COALESCE(?2, (SELECT text_hash FROM {TABLE} WHERE doc_id = ?1)), ?3,
 """
 
 
-class SqliteTagStore:
+class SqliteTagStore(_ByText):
     """Tags in one SQLite file; see :class:`~rag_sourcebias.core.TagStore`.
 
     A ``put`` is one transaction. A writer waits for another one up to a minute.
@@ -202,10 +206,6 @@ class SqliteTagStore:
     def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
         """Tags of each document in order; all unknown where the id is not in the store."""
         return self._find("doc_id", [to_cell(i) for i in check_strings(doc_ids, "document id")])
-
-    def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
-        """Tags of the document put last with exactly this text; all unknown where none was."""
-        return self.get_by_hash([content_hash(text) for text in check_strings(texts, "text")])
 
     def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
         """As :meth:`get_by_text`, for texts known by their hash only."""

@@ -117,7 +117,7 @@ INTERRUPTED = 130
 class _Lines(Stages):
     def begin(self, description: str) -> None:
         super().begin(description)
-        _announce(err, description)
+        _announce(description)
 
 
 class _Bar(Stages):
@@ -129,7 +129,7 @@ class _Bar(Stages):
         self._task = progress.add_task("starting", total=None)
 
     def begin(self, description: str) -> None:
-        _announce(self._progress.console, description)
+        _announce(description)
         before, self._task = self._task, self._progress.add_task(description, total=None)
         self._progress.remove_task(before)  # a reset would keep its total
 
@@ -137,8 +137,8 @@ class _Bar(Stages):
         self._progress.update(self._task, completed=done, total=total)
 
 
-def _announce(console: Console, stage: str) -> None:
-    console.print(f"[dim]·[/] {escape(stage)}")
+def _announce(stage: str) -> None:
+    err.print(f"[dim]·[/] {escape(stage)}")
 
 
 @contextmanager

@@ -390,7 +390,7 @@ class ClusterFile:
 
 
 _WIDEST, _LABEL = 100, 24
-_KINDS = {"bool": "", "int": "N", "float": "X", "path": "PATH"}
+_KINDS = {"bool": "", "int": "N", "float": "X", "path": "PATH", "": "TEXT"}  # the first that fits
 _MARKUP = re.compile(r"\[/?(?:bold)?\]")
 
 
@@ -444,8 +444,7 @@ def rows(pairs: list[tuple[str, str]], width: int, *, widest: int = _LABEL) -> s
 def _label(param: Any, ctx: Any) -> str:  # noqa: ANN401 - of click, or of typer's copy of it
     # typer 0.12 has click's types, 0.29 its own
     kind = param.type.name if hasattr(param, "type") else param.display_type(ctx)
-    known = next((word for word in _KINDS if word in kind.lower()), "")
-    value = param.metavar or (_KINDS[known] if known else "TEXT")
+    value = param.metavar or next(_KINDS[word] for word in _KINDS if word in kind.lower())
     if param.param_type_name == "argument":
         named = param.metavar or param.name.upper()
         return f"{named}..." if param.nargs == -1 and not named.endswith(("…", "...")) else named

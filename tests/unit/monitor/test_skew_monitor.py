@@ -317,8 +317,8 @@ def test_shares_of_a_tag_store() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"labels": "collection"}, "sequences of names, got 'collection'"),
-        ({"users": "session"}, "sequences of names, got 'session'"),
+        ({"labels": "collection"}, "labels must be a sequence of names, got 'collection'"),
+        ({"users": "session"}, "users must be a sequence of names, got 'session'"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:

@@ -259,7 +259,7 @@ def create_app(
 # Serve a dashboard on a port of this machine.
 
 
-_WILDCARDS = ("0.0.0.0", "::")
+_WILDCARDS = ("", "0.0.0.0", "::")
 _MOST_CONNECTIONS = 256  # further ones are answered 503
 
 
@@ -313,8 +313,8 @@ class DashboardServer:
                 f"a dashboard at {host or 'every address'} can be reached from other machines: "
                 "give a token, or listen at 127.0.0.1"
             )
-        names = (*LOOPBACK_HOSTS, *(() if host in ("", *_WILDCARDS) else (host,)), *hosts)
-        if host in ("", *_WILDCARDS) and not hosts:
+        names = (*LOOPBACK_HOSTS, *(() if host in _WILDCARDS else (host,)), *hosts)
+        if host in _WILDCARDS and not hosts:
             names = ("*",)
         app = create_app(source, token=token, hosts=names)
         self._socket = _listening(host, port)
@@ -340,7 +340,7 @@ class DashboardServer:
     @property
     def url(self) -> str:
         """Where a browser of this machine finds it."""
-        host = "127.0.0.1" if self.host in ("", *_WILDCARDS) else self.host
+        host = "127.0.0.1" if self.host in _WILDCARDS else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     def run(self) -> None:

@@ -3,9 +3,10 @@
 import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +97,14 @@ class LogSummary:
     notes: tuple[str, ...] = ()
 
 
+@contextmanager
+def _at_one_moment(path: str | Path) -> Iterator[sqlite3.Connection]:
+    """Open a log of which all tables are read as they are now."""
+    with reading(path) as database, sound(path, "a sound event log"):
+        database.execute("BEGIN")
+        yield database
+
+
 def log_summary(path: str | Path) -> LogSummary:
     """Return what a log holds.
 
@@ -106,8 +115,7 @@ def log_summary(path: str | Path) -> LogSummary:
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    with reading(path) as database, sound(path, "a sound event log"):
-        database.execute("BEGIN")  # all tables at one moment
+    with _at_one_moment(path) as database:
         state = state_of(database)
         # Retention takes the oldest only, and times never fall: both ends tell everything, however
         # many segments lie between.
@@ -274,8 +282,7 @@ def read_rollups(
     width = max(w for w in WIDTHS if step % w == 0)
     low = microseconds(since, 0) // 1_000_000 // width * width
     high = -(-microseconds(until, 2**62) // 1_000_000)
-    with reading(path) as database, sound(path, "a sound event log"):
-        database.execute("BEGIN")  # both tables at one moment
+    with _at_one_moment(path) as database:
         codes = None
         if labels is not None:
             wanted = labels.items()
@@ -321,13 +328,18 @@ def _where(
     if codes is None:
         return f"WHERE {span}", given
     chosen = f"labels IN ({','.join(map(str, codes))})"
-    ends = (f"(SELECT {end}(start) FROM traffic WHERE {span})" for end in ("min", "max"))
-    first, last = database.execute(f"SELECT {', '.join(ends)}", given).fetchone()
+    first, last = _ends(database, span, given)
     starts = [] if first is None else range(first, last + 1, width)
     if len(starts) * len(codes) > _MOST_SOUGHT:
         return f"WHERE {span} AND {chosen}", given
     steps = "start IN (SELECT value FROM json_each(?2))"
     return f"WHERE width = ?1 AND {steps} AND {chosen}", (width, json.dumps(list(starts)))
+
+
+def _ends(database: sqlite3.Connection, span: str, given: tuple[int, ...]) -> Any:  # noqa: ANN401
+    """Return first and last start of a span, each sought by itself; None where there is none."""
+    ends = (f"(SELECT {end}(start) FROM traffic WHERE {span})" for end in ("min", "max"))
+    return database.execute(f"SELECT {', '.join(ends)}", given).fetchone()
 
 
 def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
@@ -344,17 +356,11 @@ def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
         As :func:`read_rollups`.
     """
     found: dict[int, tuple[int, int]] = {}
-    with reading(path) as database, sound(path, "a sound event log"):
-        database.execute("BEGIN")
+    with _at_one_moment(path) as database:
         for width in WIDTHS:
-            ends = [
-                database.execute(
-                    f"SELECT {end}(start) FROM traffic WHERE width = ?", (width,)
-                ).fetchone()[0]
-                for end in ("min", "max")
-            ]
-            if None not in ends:
-                found[width] = (ends[0], ends[1] + width)
+            first, last = _ends(database, "width = ?1", (width,))
+            if first is not None:
+                found[width] = (first, last + width)
     return found
 
 
@@ -438,8 +444,7 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    with reading(path) as database:
-        database.execute("BEGIN")  # all tables at one moment
+    with _at_one_moment(path) as database:
         state = state_of(database)
         following = state.following
         rows: list[Row] = []
@@ -510,8 +515,7 @@ def iter_newest(
         If it has another version than this release writes.
     """
     limit = 2**62 if before is None else before
-    with reading(path) as database:
-        database.execute("BEGIN")
+    with _at_one_moment(path) as database:
         read = decoder(database)
         if until is not None:  # times never fall: all that begins later has a higher number
             found = database.execute(

@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -280,14 +280,13 @@ class EventColumns:
         if keep.all():
             return self
         docs = keep[self.rows]
-        return EventColumns(
+        return replace(
+            self,
             numbers=self.numbers[keep],
             times=self.times[keep],
             label_codes=self.label_codes[keep],
-            labels=self.labels,
             offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[keep])]).astype(np.int64),
             tag_codes=self.tag_codes[docs],
-            tags=self.tags,
             query_ids=self.query_ids[keep],
             doc_ids=None if self.doc_ids is None else self.doc_ids[docs],
             event_labels={name: values[keep] for name, values in self.event_labels.items()},
@@ -298,18 +297,21 @@ class EventColumns:
         """Return the retrievals of at least one part, in their order."""
         ends = np.cumsum([0, *(len(part.tag_codes) for part in parts)])
         offsets = [part.offsets[:-1] + end for part, end in zip(parts, ends, strict=False)]
-        ids = [p.doc_ids for p in parts if p.doc_ids is not None]
         names = dict.fromkeys(name for part in parts for name in part.event_labels)
+
+        def whole(name: str) -> npt.NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts])
+
         return cls(
-            numbers=np.concatenate([part.numbers for part in parts]),
-            times=np.concatenate([part.times for part in parts]),
-            label_codes=np.concatenate([part.label_codes for part in parts]),
+            numbers=whole("numbers"),
+            times=whole("times"),
+            label_codes=whole("label_codes"),
             labels=parts[-1].labels,
             offsets=np.concatenate([*offsets, ends[-1:]]),
-            tag_codes=np.concatenate([part.tag_codes for part in parts]),
+            tag_codes=whole("tag_codes"),
             tags=parts[-1].tags,
-            query_ids=np.concatenate([part.query_ids for part in parts]),
-            doc_ids=np.concatenate(ids) if len(ids) == len(parts) else None,
+            query_ids=whole("query_ids"),
+            doc_ids=None if any(p.doc_ids is None for p in parts) else whole("doc_ids"),
             event_labels={
                 name: np.concatenate(
                     [p.event_labels.get(name, np.full(len(p), "", "U1")) for p in parts]

@@ -630,13 +630,16 @@ class LogWriter:
         if version == self._version:
             return
         erased = state_of(database).erased
-        following = "SELECT labels FROM labels WHERE code >= ? ORDER BY code"
-        if self._version is None or erased != self._erased:
-            names = database.execute(following, (0,))
-            self._labels = self._label_codes(name for (name,) in names)
+        anew = self._version is None or erased != self._erased
+        known = 0 if anew else len(self._labels.names)
+        found = database.execute(
+            "SELECT labels FROM labels WHERE code >= ? ORDER BY code", (known,)
+        )
+        names = [name for (name,) in found]
+        if anew:
+            self._labels = self._label_codes(names)
         else:
-            names = database.execute(following, (len(self._labels.names),))
-            self._labels.extend(name for (name,) in names)
+            self._labels.extend(names)
         self._version = version
         self._erased = erased
         self._tags = TagCodes(
