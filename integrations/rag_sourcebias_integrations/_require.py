@@ -37,6 +37,20 @@ def require_encoder(encoder: object) -> None:
     )
 
 
+def taggers_of(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one tagger or several
+    """Return one tagger, or several, as several.
+
+    Raises
+    ------
+    DataError
+        If there is none, or one cannot be called.
+    """
+    found = (given,) if callable(given) else tuple(given)
+    if not found or not all(map(callable, found)):
+        raise DataError(f"{given!r:.80}: no taggers; expected one function or several")
+    return found
+
+
 @cache  # reads a file; what raises is tried again
 def outside(package: str, *, extra: str, at_least: str, below: str) -> str:
     """Return what is to be said of a distribution that is too old or too new; "" for others.

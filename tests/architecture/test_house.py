@@ -34,17 +34,17 @@ NODES = {
     "measure": 8766,
     "monitor": 31304,
     "neural": 11074,
-    "observe": 7851,
+    "observe": 7846,
     "pairs": 20971,
     "report": 12156,
     "retrieval": 9205,
     "source": 23785,
     "style": 12395,
-    "tagging": 13594,
+    "tagging": 13570,
     "terminal": 3191,
     "testing": 3005,
     ".": 4414,
-    "integrations": 28640,
+    "integrations": 28683,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -15,8 +15,8 @@ from rag_sourcebias.tagging.documents import (
     TagResult,
     tag_documents,
     taggers_fingerprint,
-    taggers_of,
 )
+from rag_sourcebias_integrations._require import taggers_of
 from rag_sourcebias_integrations.chroma.carry import is_bookkeeping
 from rag_sourcebias_integrations.chroma.collections import (
     NODE_KEY,

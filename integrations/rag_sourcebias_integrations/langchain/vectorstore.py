@@ -14,8 +14,8 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metadata
 from rag_sourcebias.observe.events import DroppedEvents, guarded
-from rag_sourcebias.tagging.documents import Tagger, tag_documents, taggers_of
-from rag_sourcebias_integrations._require import require_kind
+from rag_sourcebias.tagging.documents import Tagger, tag_documents
+from rag_sourcebias_integrations._require import require_kind, taggers_of
 from rag_sourcebias_integrations.langchain.observe import ids_of
 
 # Tag LangChain documents: into the metadata of copies, or into a sidecar.

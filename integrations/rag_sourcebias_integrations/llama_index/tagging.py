@@ -18,8 +18,8 @@ from rag_sourcebias.tagging.documents import (
     Tagger,
     tag_documents,
     taggers_fingerprint,
-    taggers_of,
 )
+from rag_sourcebias_integrations._require import taggers_of
 
 _KEYS = (*METADATA_KEYS, FINGERPRINT_KEY)
 _EXCLUDED = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from rag_sourcebias.core.errors import DataError, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Observer
@@ -156,12 +156,9 @@ class CollectingObserver:
 # Who gets the ranks: running counts of retrieved documents per source or style.
 
 
-G = TypeVar("G")
-
-
-def exposure_of(groups: Iterable[G]) -> dict[G, float]:
+def exposure_of(groups: Iterable[Any]) -> dict[Any, float]:
     """Return the sum of 1/log2(rank + 1) of each group of one ranking, best document first."""
-    found: dict[G, float] = {}
+    found: dict[Any, float] = {}
     for rank, group in enumerate(groups, 1):
         found[group] = found.get(group, 0.0) + 1 / math.log2(rank + 1)
     return found

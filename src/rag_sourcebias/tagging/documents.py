@@ -141,20 +141,6 @@ def _combine(found: Sequence[DocTags]) -> DocTags:
 # Identity of taggers: it changes when they would tag differently, so that stale tags are seen.
 
 
-def taggers_of(given: Tagger | Sequence[Tagger]) -> tuple[Tagger, ...]:
-    """Return one tagger, or several, as several.
-
-    Raises
-    ------
-    DataError
-        If there is none, or one cannot be called.
-    """
-    found = (given,) if callable(given) else tuple(given)
-    if not found or not all(map(callable, found)):
-        raise DataError(f"{given!r:.80}: no taggers; expected one function or several")
-    return found
-
-
 def taggers_fingerprint(taggers: Tagger | Sequence[Tagger]) -> str:
     """Identity of taggers in their order, as 16 hexadecimal digits.
 
@@ -172,7 +158,10 @@ def taggers_fingerprint(taggers: Tagger | Sequence[Tagger]) -> str:
     >>> taggers_fingerprint(IdTagger()) == taggers_fingerprint([IdTagger()])
     True
     """
-    return digest([_identity(tagger) for tagger in taggers_of(taggers)])
+    several = [taggers] if callable(taggers) else list(taggers)
+    if not several:
+        raise DataError("no taggers; expected at least one")
+    return digest([_identity(tagger) for tagger in several])
 
 
 def digest(*parts: object) -> str:

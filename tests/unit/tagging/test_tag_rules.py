@@ -380,5 +380,5 @@ def test_an_object_has_to_say_who_it_is() -> None:
 
 
 def test_no_taggers_are_refused() -> None:
-    with pytest.raises(DataError, match="no taggers; expected one function or several"):
+    with pytest.raises(DataError, match="no taggers; expected at least one"):
         taggers_fingerprint([])
