@@ -23,12 +23,12 @@ from rag_sourcebias.observe.unobserved import suppress
 
 ROUTES: Mapping[str, tuple[str, ...]] = {
     "max_tokens": (
-        *("max_tokens", "max_output_tokens", "max_new_tokens", "max_completion_tokens"),
-        *("num_predict", "max_tokens_to_sample"),
+        "max_tokens", "max_output_tokens", "max_new_tokens", "max_completion_tokens",
+        "num_predict", "max_tokens_to_sample",
     ),
     "temperature": ("temperature",),
     "seed": ("seed", "random_seed"),
-}
+}  # fmt: skip
 """Settings of a request, and the names that frameworks have for them."""
 
 _CALL = "call."
@@ -122,14 +122,14 @@ def _copied(model: Any, update: Mapping[str, Any]) -> Any:  # noqa: ANN401
 # What changes how a model is run or watched, and not what it answers.
 _RUNTIME = frozenset(
     (
-        *("cache", "verbose", "callbacks", "callback_manager", "tags", "metadata", "name"),
-        *("custom_get_token_ids", "rate_limiter", "disable_streaming", "output_version", "profile"),
-        *("max_retries", "request_timeout", "timeout", "streaming", "stream_usage", "batch_size"),
-        *("stream_chunk_timeout", "include_response_headers", "reuse_client", "client", "n_jobs"),
-        *("async_client", "root_client", "root_async_client", "http_client", "async_http_client"),
-        *("http_async_client", "http_socket_options", "openai_proxy", "output_parser"),
+        "cache", "verbose", "callbacks", "callback_manager", "tags", "metadata", "name",
+        "custom_get_token_ids", "rate_limiter", "disable_streaming", "output_version", "profile",
+        "max_retries", "request_timeout", "timeout", "streaming", "stream_usage", "batch_size",
+        "stream_chunk_timeout", "include_response_headers", "reuse_client", "client", "n_jobs",
+        "async_client", "root_client", "root_async_client", "http_client", "async_http_client",
+        "http_async_client", "http_socket_options", "openai_proxy", "output_parser",
     )
-)
+)  # fmt: skip
 _SECRET = re.compile(
     r"(?:^|_|-|api)keys?(?:_id)?$|secret|passw|credential|auth|cookie|headers?$|token$"
 )
@@ -320,16 +320,19 @@ _FINISH = {
         ),
         "length": ("max_tokens", "max_length", "max_output_tokens", "model_length"),
         "content_filter": (
-            *("safety", "blocklist", "prohibited_content", "spii", "recitation"),
-            *("content_filtered", "guardrail_intervened"),
+            "safety", "blocklist", "prohibited_content", "spii", "recitation",
+            "content_filtered", "guardrail_intervened",
         ),
     }.items()
     for reason in reasons
-}
+}  # fmt: skip
 _COUNTS = {
     "prompt_tokens": ("prompt_tokens", "input_tokens", "prompt_eval_count", "prompt_token_count"),
     "completion_tokens": (
-        *("completion_tokens", "output_tokens", "eval_count", "candidates_token_count"),
+        "completion_tokens",
+        "output_tokens",
+        "eval_count",
+        "candidates_token_count",
     ),
 }
 

@@ -310,7 +310,9 @@ class Migration:
             _log.warning(
                 "%d documents of %r were written both through old and new handles, among them %s: "
                 "the version of the collection in use stays",
-                *(len(found.conflicts), self.name, found.conflicts[:_NAMED]),
+                len(found.conflicts),
+                self.name,
+                found.conflicts[:_NAMED],
             )
         self._ledger.keep(of, agreed)
         return found

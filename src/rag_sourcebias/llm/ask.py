@@ -111,8 +111,12 @@ def request_key(fingerprint: str, request: Request) -> bytes:
         [fingerprint, "labels", request.prompt, list(request.labels)]
         if request.labels
         else [
-            *(fingerprint, "text", request.prompt),
-            *(request.max_tokens, request.temperature, request.sample),
+            fingerprint,
+            "text",
+            request.prompt,
+            request.max_tokens,
+            request.temperature,
+            request.sample,
         ]
     )
     return blake2b(json.dumps(parts).encode(), digest_size=16).digest()

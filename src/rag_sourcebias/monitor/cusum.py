@@ -53,9 +53,9 @@ _LEAST = 10  # retrievals of a half-day; with fewer it goes on
 _LATE = 2  # half-days by which a retrieval may come late; more: the clock was set back
 _MOST_OF_A_USER = 10  # retrievals of a half-day that are counted
 _NUMBERS = (
-    *("rows", "usual", "usual_error", "variance", "level", "level_error", "sums", "left_zero"),
-    *("seen", "changed", "begun", "settled", "learnt", "away", "_open"),
-)
+    "rows", "usual", "usual_error", "variance", "level", "level_error", "sums", "left_zero",
+    "seen", "changed", "begun", "settled", "learnt", "away", "_open",
+)  # fmt: skip
 
 
 class Change(NamedTuple):

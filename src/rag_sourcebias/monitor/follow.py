@@ -454,7 +454,8 @@ class LogFollower:
                 _logger.warning(
                     "%s is another log, or an older copy, than the one read up to retrieval %s: "
                     "starting anew with it",
-                    *(self.path, position.number),
+                    self.path,
+                    position.number,
                 )
                 self.monitor.reset()
                 self._position = Position()

@@ -248,6 +248,8 @@ def summarise_store(spec: str) -> tuple[str, TagSummary]:
             return store.name, found
     logging.getLogger("rag_sourcebias").warning(
         "%s changes while it is counted: %s documents before, %s counted",
-        *(store.name, before, found.n_documents),
+        store.name,
+        before,
+        found.n_documents,
     )
     return store.name, found

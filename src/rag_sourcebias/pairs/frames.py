@@ -191,8 +191,18 @@ def _sole_corpus(report: PairResults) -> Frame:
     ]
     return _frame(
         (
-            *("system", "measure", "source", "baseline", "rewrites", "difference"),
-            *("p_different", "p_equivalent", "queries", "differing", "needed", "verdict"),
+            "system",
+            "measure",
+            "source",
+            "baseline",
+            "rewrites",
+            "difference",
+            "p_different",
+            "p_equivalent",
+            "queries",
+            "differing",
+            "needed",
+            "verdict",
         ),
         rows,
         formats={

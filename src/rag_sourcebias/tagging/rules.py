@@ -307,9 +307,9 @@ def read_day(text: str) -> str:
 
 #: Days at which clocks and calendars of programs begin: a date that starts there means none.
 _NO_DAYS = (
-    *("0001-01-01", "1601-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1904-01-01"),
-    *("1969-12-31", "1970-01-01", "1980-01-01"),
-)
+    "0001-01-01", "1601-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1904-01-01",
+    "1969-12-31", "1970-01-01", "1980-01-01",
+)  # fmt: skip
 _MOST = 0.5  # of the dated documents: the day of a crawl or a default, not of what people wrote
 _FEW = 20  # documents of which most may have one date by chance
 

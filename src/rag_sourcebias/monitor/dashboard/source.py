@@ -139,7 +139,12 @@ _AUTO, _FEWEST, _IN_A_STEP = 400, 28, 200.0
 _HOUR = 3_600
 _DAY = 86_400
 _LENGTHS = (
-    *(60, 120, 300, 600, 1_200, 1_800),
+    60,
+    120,
+    300,
+    600,
+    1_200,
+    1_800,
     *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
     *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 364)),
 )
@@ -269,9 +274,9 @@ def _plain(part: EventColumns, row: int) -> dict[str, Any]:
 
 _MOST_LABEL_SETS = 1_000
 _TOLD = (
-    *("n_written", "n_kept", "since", "until", "bad_tags"),
-    *("dropped", "overflowed", "event_labels", "odd_sources"),
-)
+    "n_written", "n_kept", "since", "until", "bad_tags",
+    "dropped", "overflowed", "event_labels", "odd_sources",
+)  # fmt: skip
 _DOCUMENT_IDS = (
     "SELECT CASE typeof(documents) WHEN 'null' THEN 'none' WHEN 'blob' THEN 'hashed' ELSE 'plain' "
     "END FROM segments WHERE documents IS NOT '[]' ORDER BY first DESC LIMIT 1"

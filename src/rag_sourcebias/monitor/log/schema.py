@@ -634,7 +634,10 @@ def segments_of(batch: Batch, *, first: int) -> Iterator[Row]:
         times = batch.times[start:stop]
         documents = slice(ends[start], ends[stop])
         yield (
-            *(first + start, stop - start, int(times[0]), int(times[-1])),
+            first + start,
+            stop - start,
+            int(times[0]),
+            int(times[-1]),
             (times - times[0]).astype("<u4").tobytes(),
             batch.label_codes[start:stop].astype("<u2").tobytes(),
             batch.lengths[start:stop].astype("<u2").tobytes(),

@@ -288,8 +288,12 @@ def add_to_rollups(database: sqlite3.Connection, batch: Batch) -> None:
     start = keys // 65_536
     label = keys % 65_536
     rollups = [
-        *(start[used // MOST_TAGS], label[used // MOST_TAGS], used % MOST_TAGS),
-        *(documents[used], first[used], exposure[used]),
+        start[used // MOST_TAGS],
+        label[used // MOST_TAGS],
+        used % MOST_TAGS,
+        documents[used],
+        first[used],
+        exposure[used],
     ]
     empty = np.bincount(group[lengths == 0], minlength=len(keys))
     traffic = [start, label, np.bincount(group), empty]
@@ -592,7 +596,8 @@ class LogWriter:
             _logger.warning(
                 "the clock is %.0f s behind event log %s, whose times stay at the latest one "
                 "until it has caught up",
-                *(state.latest / 1e6 - now, self.path),
+                state.latest / 1e6 - now,
+                self.path,
             )
         n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
         batch = encoded(
