@@ -607,21 +607,26 @@ def _compare(
     clusters: IntArray,
     level: float,
 ) -> tuple[Interval, float] | None:
-    sides = []
-    for rows in (np.flatnonzero(one), np.flatnonzero(other)):
-        found = _cluster_sums(errors, rows, clusters)
-        if found is None:
+    means, moved, spent = [], [], 0.0
+    for rows in (one, other):
+        units = clusters[rows]
+        g = len(np.unique(units))
+        if g < 2:
             return None
-        sides.append(found)
-    (mean, sums, g), (other_mean, other_sums, other_g) = sides
-    variance = ((sums - other_sums) ** 2).sum()
+        mean = errors[rows].mean()
+        influence = (errors[rows] - mean) / len(units) * math.sqrt(g / (g - 1))
+        sums = np.bincount(units, weights=influence, minlength=int(clusters.max()) + 1)
+        means.append(float(mean))
+        moved.append(sums)  # what each cluster moves the mean
+        spent += float(sums @ sums) ** 2 / (g - 1)
+    gap = moved[0] - moved[1]
+    variance = float(gap @ gap)
     if variance < 1e-24:
         return None
-    v, other_v = float((sums**2).sum()), float((other_sums**2).sum())
-    welch = (v + other_v) ** 2 / (v**2 / (g - 1) + other_v**2 / (other_g - 1))
+    welch = float(np.square(moved).sum()) ** 2 / spent
     n_either = len(np.unique(clusters[one | other]))
     degrees = min(welch, n_either - 1.0)
-    estimate, error = mean - other_mean, math.sqrt(variance)
+    estimate, error = means[0] - means[1], math.sqrt(variance)
     interval = t_around(
         estimate,
         error,
@@ -632,20 +637,6 @@ def _compare(
         assumptions=(InferCode.CLUSTERS_SAMPLED(),),
     )
     return interval, t_p_value(estimate / error, degrees)
-
-
-def _cluster_sums(
-    errors: FloatArray, rows: IntArray, clusters: IntArray
-) -> tuple[float, FloatArray, int] | None:
-    """Return a mean, what each cluster moves it, and the number of clusters; None for one."""
-    size = int(clusters.max()) + 1
-    g = len(np.unique(clusters[rows]))
-    if g < 2:
-        return None
-    mean = float(errors[rows].mean())
-    influence = (errors[rows] - mean) / len(rows) * math.sqrt(g / (g - 1))
-    sums = np.bincount(clusters[rows], weights=influence, minlength=size)
-    return mean, sums.astype(np.float64), g
 
 
 # Pairs that two sets of labels share.
@@ -678,21 +669,21 @@ def verdict_notes(
     """Return the notes a reader needs before trusting the judge."""
     if is_constant(f):
         yield (f"the judge is useless: it gives {f[0]:g} to every labelled item; use labels alone")
-    elif is_constant(y):
+    elif pearson is None:
         yield (
             f"every human label is {y[0]:g}: nothing can be said about how the judge orders items"
         )
-    elif pearson is not None and abs(pearson.estimate) <= useful_from:
+    elif abs(pearson.estimate) <= useful_from:
         yield (
             f"the judge is useless: |r| = {abs(pearson.estimate):.3f} is no more than 1/√(n − 2) = "
             f"{useful_from:.3f}; use labels alone"
         )
-    elif pearson is not None and not pearson.excludes(0.0):
+    elif not pearson.excludes(0.0):
         yield (
             f"it is not certain that the judge orders items at all: the interval of r, "
             f"[{pearson.lower:.3f}, {pearson.upper:.3f}], holds 0"
         )
-    elif pearson is not None and pearson.estimate < 0:
+    elif pearson.estimate < 0:
         yield (
             f"the judge orders items the wrong way round (r = {pearson.estimate:.2f}); check the "
             "direction of its scale"
@@ -760,59 +751,55 @@ def audit_judge(
             n=len(both),
             n_needed=_FEWEST,
         )
-    found = _audit(items.take(both), codes, level=confidence_level)
     missing = int(np.count_nonzero(items.labeled & ~items.judged))
-    notes = [*found.notes]
+    y, f = items.human[both], items.judge[both]
+    pearson = slope = None
+    if not (is_constant(f) or is_constant(y)):
+        pearson, _ = agreement_intervals(y, f, codes, confidence_level=confidence_level)
+        slope = pearson.estimate * float(y.std() / f.std())
+    span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
+    shared = same_scale(y, f)
+    errors = f - y
+    mean_bias = None
+    if shared:
+        mean_bias = mean_error(errors, codes, span=span, confidence_level=confidence_level)
+    elif slope is not None:
+        errors = slope * (f - f.mean()) - (y - y.mean())  # brought to the scale of people
+    groups: tuple[GroupBias, ...] = ()
+    differences: tuple[BiasDifference, ...] = ()
+    if items.groups:
+        names = [items.groups[i] for i in both.tolist()]
+        differences = bias_differences(errors, names, codes, confidence_level=confidence_level)
+        if shared:
+            groups = tuple(
+                group_biases(y, f, names, codes, span=span, confidence_level=confidence_level)
+            )
+    useful_from = 1 / math.sqrt(len(y) - 2)
+    notes = [
+        *verdict_notes(y, f, pearson, differences, useful_from=useful_from, level=confidence_level)
+    ]
     if missing:
         notes.append(
             f"{missing} of {len(both) + missing} labelled items have no judge value; they are left "
             "out here, and they are rarely missing at random",
         )
     notes += check_items(items)
-    sways = judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level)
-    return replace(found, n_judge_missing=missing, notes=tuple(notes), sways=sways)
-
-
-def _audit(items: JudgedItems, clusters: IntArray, *, level: float) -> JudgeAudit:
-    """Audit items that all have both values."""
-    y, f = items.human, items.judge
-    pearson = slope = None
-    if not (is_constant(f) or is_constant(y)):
-        pearson, _ = agreement_intervals(y, f, clusters, confidence_level=level)
-        slope = pearson.estimate * float(y.std() / f.std())
-    span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
-    shared = same_scale(y, f)
-    errors = f - y
-    bias = None
-    if shared:
-        bias = mean_error(errors, clusters, span=span, confidence_level=level)
-    elif slope is not None:
-        errors = slope * (f - f.mean()) - (y - y.mean())  # brought to the scale of people
-    groups: tuple[GroupBias, ...] = ()
-    differences: tuple[BiasDifference, ...] = ()
-    if items.groups:
-        differences = bias_differences(errors, items.groups, clusters, confidence_level=level)
-        if shared:
-            groups = tuple(
-                group_biases(y, f, items.groups, clusters, span=span, confidence_level=level)
-            )
-    useful_from = 1 / math.sqrt(len(y) - 2)
-    notes = verdict_notes(y, f, pearson, differences, useful_from=useful_from, level=level)
     return JudgeAudit(
         n=len(y),
-        n_clusters=int(clusters.max()) + 1,
-        n_judge_missing=0,
+        n_clusters=n_clusters,
+        n_judge_missing=missing,
         pearson=pearson,
         useful_from=useful_from,
         human_mean=float(y.mean()),
         judge_mean=float(f.mean()),
         same_scale=shared,
-        bias=bias,
+        bias=mean_bias,
         groups=groups,
         differences=differences,
-        agreement=agreement_of(y, f, clusters, confidence_level=level),
+        agreement=agreement_of(y, f, codes, confidence_level=confidence_level),
         slope=slope,
         notes=tuple(notes),
+        sways=judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level),
     )
 
 
