@@ -154,7 +154,7 @@ def document_cell(
             queries = JUDGES[judge](queries, rng)
         labels, y, yhat = queries.labels(), queries.human(), queries.judge()
         gains = queries.gains[queries.grades].ravel()
-        sample = design_document_sample(labels, n_labels, rng=rng)
+        sample = design_document_sample(labels, n_labels, seed=int(rng.integers(2**53)))
         for (name, target), tally in tallies.items():
             goal = truth if target == "population" else float(y.mean())
             if name == "documents":

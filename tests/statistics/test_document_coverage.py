@@ -57,7 +57,9 @@ def simulate(kind, n_labels, *, n_queries=400, runs=RUNS, seed=0, n_pilot=0):
         y = GAINS[grade].ravel()
         known = np.arange(n_pilot)
         pilot = np.where(np.isin(np.arange(len(y)), known), y, np.nan) if n_pilot else None
-        sample = design_document_sample(labels, n_labels, rng=rng, pilot=pilot)
+        sample = design_document_sample(
+            labels, n_labels, seed=int(rng.integers(2**53)), pilot=pilot
+        )
         human = y[sample.rows]
         pool = document_interval(labels, sample, human, target="pool")
         population = document_interval(labels, sample, human)

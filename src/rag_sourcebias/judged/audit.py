@@ -577,17 +577,19 @@ def source_of_rows(labels: LabelDistributions, tags: TagTable) -> IntArray:
 
 
 def grade_audits(
-    human: Qrels, judge: LabelDistributions, tags: TagTable | None, config: JudgedConfig
+    truth: LabelDistributions,
+    judge: LabelDistributions,
+    tags: TagTable | None,
+    config: JudgedConfig,
 ) -> dict[str, JudgeAudit]:
     """Compare grades pair by pair, by source where tags are given."""
-    truth = LabelDistributions.from_qrels(human, n_grades=judge.n_grades)
     rows = rows_of(truth, judge)
     shared = rows >= 0
     grades = np.arange(judge.n_grades, dtype=np.float64)
     queries = truth.query_codes[shared].astype(np.int64)
-    names = () if tags is None else (*tags.sources, "untagged")
     groups = None
     if tags is not None:
+        names = (*tags.sources, "untagged")
         groups = tuple(names[k] for k in source_of_rows(truth, tags)[shared])
     pairs = JudgedItems(
         ids=tuple(map(str, range(len(queries)))),
@@ -737,8 +739,9 @@ def evidence_of(items: JudgedItems) -> tuple[Evidence, ...]:
 
 
 def _crc_warning(config: JudgedConfig) -> tuple[str, ...]:
-    caveat = InferCode.CRC_SHORT()
-    return (f"CRC {caveat}; its width is no saving",) if config.method == "crc" else ()
+    return (
+        (f"CRC {InferCode.CRC_SHORT()}; its width is no saving",) if config.method == "crc" else ()
+    )
 
 
 def _warnings(items: JudgedItems) -> Iterator[str]:
@@ -827,11 +830,12 @@ def judge_ranking_with_intervals(
     for measure in measures if len(names) > 1 else ():
         sides = {name: cells[measure, name] for name in names}
         compare(sides, measure, config, measure_bounds(measure), between)
-    comparisons = [*between.differences]
     warnings += between.warnings
     if tags is not None:
-        comparisons += relative_deltas(
-            systems, measures, tags, baseline=baseline_source, config=config, warnings=warnings
+        between.differences.extend(
+            relative_deltas(
+                systems, measures, tags, baseline=baseline_source, config=config, warnings=warnings
+            )
         )
     begin("intervals of single queries")
     per_query = tuple(_per_query(systems, measures if config.per_query else (), config, warnings))
@@ -844,10 +848,10 @@ def judge_ranking_with_intervals(
         n_unlabeled=len(judge.query_ids) - len(human.query_ids),
         n_judge_missing=0,
         means=in_order(means, between.ranks),
-        comparisons=tuple(comparisons),
+        comparisons=tuple(between.differences),
         ranks=tuple(between.ranks),
         per_query=per_query,
-        audits=grade_audits(human, judge, tags, config),
+        audits=grade_audits(systems[0].human.labels, judge, tags, config),
         warnings=tuple(warnings),
         judges=_ranking_shares(first, judge.query_ids, judges),
     )

@@ -113,9 +113,7 @@ _PAIRS, _DRIFT = "Documents of rankings", "Then and now"
 
 JsonFile = Annotated[
     str | None,
-    typer.Option(
-        "--json", help="Write the report as JSON; - is standard output.", rich_help_panel=_OUTPUT
-    ),
+    typer.Option(help="Write the report as JSON; - is standard output.", rich_help_panel=_OUTPUT),
 ]
 
 
@@ -125,16 +123,15 @@ class Factors:
 
     id: Annotated[
         list[str] | None,
-        typer.Option("--id", help="Id; repeatable (query, document).", rich_help_panel=_COLUMNS),
+        typer.Option(help="Id; repeatable (query, document).", rich_help_panel=_COLUMNS),
     ] = None
     group: Annotated[
         str | None,
-        typer.Option("--group", help="What is compared: system, source.", rich_help_panel=_COLUMNS),
+        typer.Option(help="What is compared: system, source.", rich_help_panel=_COLUMNS),
     ] = None
     cluster: Annotated[
         str | None,
         typer.Option(
-            "--cluster",
             help="Items that depend on each other: the question, where several systems answer it. "
             "A column query_id is taken for it; none: items are independent.",
             rich_help_panel=_COLUMNS,
@@ -149,7 +146,6 @@ class Columns(Factors):
     human: Annotated[
         list[str] | None,
         typer.Option(
-            "--human",
             help="Human label; repeatable: the mean of several people counts.",
             rich_help_panel=_COLUMNS,
         ),
@@ -157,7 +153,6 @@ class Columns(Factors):
     judge: Annotated[
         list[str] | None,
         typer.Option(
-            "--judge",
             help="Judge value; repeatable: several judges, or votes of one, are combined.",
             rich_help_panel=_COLUMNS,
         ),
@@ -180,7 +175,6 @@ class Scale:
     grades: Annotated[
         int | None,
         typer.Option(
-            "--grades",
             min=2,
             help="Number of grades, where --labels holds votes or grades and may lack the highest.",
             rich_help_panel=_RANKINGS,
@@ -374,7 +368,6 @@ class RankingOptions(Scale):
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            "--measure",
             help="DCG@k, NDCG@k, P@k, MAP@k, MRR@k, Recall@k; repeatable (NDCG@10). For "
             "items: the name of the value.",
             rich_help_panel=_RANKINGS,
@@ -878,21 +871,13 @@ def summarise(judgments: Judgments) -> None:
 class Answers(Factors):
     """Columns of a file of answers."""
 
-    question: Annotated[
-        str | None, typer.Option("--question", help="Question.", rich_help_panel=_COLUMNS)
-    ] = None
+    question: Annotated[str | None, typer.Option(help="Question.", rich_help_panel=_COLUMNS)] = None
     reference: Annotated[
         str | None,
-        typer.Option(
-            "--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS
-        ),
+        typer.Option(help="Right answer, or a list of such.", rich_help_panel=_COLUMNS),
     ] = None
-    answer: Annotated[
-        str | None, typer.Option("--answer", help="Answer.", rich_help_panel=_COLUMNS)
-    ] = None
-    human: Annotated[
-        str | None, typer.Option("--human", help="Human label.", rich_help_panel=_COLUMNS)
-    ] = None
+    answer: Annotated[str | None, typer.Option(help="Answer.", rich_help_panel=_COLUMNS)] = None
+    human: Annotated[str | None, typer.Option(help="Human label.", rich_help_panel=_COLUMNS)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -911,7 +896,6 @@ class Rankings(TextFiles):
     qrels: Annotated[
         Path | None,
         typer.Option(
-            "--qrels",
             help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
             rich_help_panel=_PAIRS,
         ),
@@ -1317,7 +1301,7 @@ def _document_sheet(
     seed: int,
 ) -> None:
     """Draw documents and write their sheet."""
-    drawn = design_document_sample(pool.labels, budget, pilot=pool.gains(known), rng=seed)
+    drawn = design_document_sample(pool.labels, budget, pilot=pool.gains(known), seed=seed)
     design = PoolDesign(
         sample=drawn,
         measure=ranked.measure,

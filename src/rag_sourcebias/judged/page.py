@@ -92,13 +92,13 @@ def first(report: JudgedResults) -> First:
         answer = _plain_best(report)
     if report.ranks:
         caption += "; #: places it may have; blue: may be best"
-    contradicted = any(excludes_judge(report, mean) for mean in report.means)
-    useless = any(role(report, mean) == "useless" for mean in report.means)
+    contradicted = [mean for mean in report.means if excludes_judge(report, mean)]
+    useless = [mean for mean in report.means if role(report, mean) == "useless"]
     return First(
         answer=answer,
-        verdict=_plain_judge(report),
+        verdict=_plain_judge(report, contradicted, useless),
         standing="other" if contradicted or useless else "baseline",
-        doubts=tuple(_plain_doubts(report)),
+        doubts=tuple(_plain_doubts(report, useless)),
         caption=caption,
         rows=_mean_rows(report),
         next=next_step(_next(report), _command(report)) if report.inputs else None,
@@ -177,10 +177,11 @@ def _measure(name: str) -> str:
     return "the quality of rankings" if "@" in name else name
 
 
-def _plain_judge(report: JudgedResults) -> str:
+def _plain_judge(
+    report: JudgedResults, contradicted: list[JudgedMean], useless: list[JudgedMean]
+) -> str:
     """Say of how many means the judge alone would have been wrong, and whether it is of use."""
     n = len(report.means)
-    contradicted = [mean for mean in report.means if excludes_judge(report, mean)]
     if not report.same_scale:
         return "The judge answers on another scale."
     if n == 1:
@@ -193,14 +194,13 @@ def _plain_judge(report: JudgedResults) -> str:
     if contradicted:
         many = "all" if len(contradicted) == n else f"{len(contradicted)} of"
         return f"Alone, the judge would have been wrong about {many} {n} means."
-    useless = any(role(report, mean) == "useless" for mean in report.means)
     but = ", but it is of no use for some" if useless else ""
     return f"The labels contradict the judge about none of {n} means{but}."
 
 
-def _plain_doubts(report: JudgedResults) -> Iterator[str]:
+def _plain_doubts(report: JudgedResults, useless: list[JudgedMean]) -> Iterator[str]:
     """Say where the judge does not help."""
-    if useless := [m for m in report.means if role(report, m) == "useless"]:
+    if useless:
         yield f"This judge is useless{_who(report, useless, 'for')}: use labels alone."
     if unused := [m for m in report.means if role(report, m) == "unused"]:
         yield f"The judge was not used{_who(report, unused, 'for')}."

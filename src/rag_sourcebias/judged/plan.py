@@ -120,7 +120,7 @@ def design_document_sample(
     n_labels: int,
     *,
     pilot: FloatArray | None = None,
-    rng: np.random.Generator | int,
+    seed: int,
 ) -> DocumentSample:
     """Choose the documents to label.
 
@@ -137,7 +137,7 @@ def design_document_sample(
     pilot : float64 array of shape (m,) or None
         Human gains that exist already, however these documents were chosen; NaN elsewhere. They
         belong to the sample for certain (chance 1): they count, and are not labelled again.
-    rng : Generator or int
+    seed : int
 
     Returns
     -------
@@ -166,7 +166,6 @@ def design_document_sample(
         )
     size[known] = np.inf
     inclusion = inclusion_probabilities(size, n_labels)
-    seed = rng if isinstance(rng, int) else int(rng.integers(2**53))
     return DocumentSample(
         rows=draw(labels, inclusion, np.random.default_rng(seed)),
         inclusion=inclusion,
@@ -576,8 +575,6 @@ class LabelPlan(NamedTuple):
         than the pool has.
     half_width : float
         In the unit of the values.
-    n_pilot : int
-        Human labels the plan rests on; with 0 every number is a guess.
     text : str
         The plan as a sentence.
     assumptions : tuple of str
@@ -586,14 +583,8 @@ class LabelPlan(NamedTuple):
     n_labels: int
     n_alone: int
     half_width: float
-    n_pilot: int
     text: str
     assumptions: tuple[str, ...]
-
-    @property
-    def saved(self) -> float:
-        """Share of labels saved against labels alone; negative if more are needed."""
-        return 1 - self.n_labels / self.n_alone
 
     def __str__(self) -> str:
         return self.text
@@ -895,7 +886,6 @@ def plan_item_labels(
         n_labels=found,
         n_alone=without,
         half_width=wanted,
-        n_pilot=n,
         text=text,
         assumptions=(assumption,),
     )
@@ -955,7 +945,7 @@ def plan_labels(
         raise DataError("give either half_width or n_labels")
     require_queries(labels, target)
     view = outlook(labels, pilot=pilot, target=target, confidence_level=confidence_level)
-    n_pilot = 0 if pilot is None else int(np.isinf(view.size).sum())
+    n_pilot = int(np.isinf(view.size).sum())
     n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)
     half = view.by_documents(n_labels)
     alone = smallest(view.alone, half, 2, MOST) or MOST
@@ -973,7 +963,6 @@ def plan_labels(
         n_labels=n_labels,
         n_alone=n_alone,
         half_width=half,
-        n_pilot=n_pilot,
         text=text,
         assumptions=assumptions,
     )

@@ -25,7 +25,7 @@ def pool(n_queries=40, n_docs=12, *, cutoff=10, seed=0):
 
 def test_chances_follow_weight_and_doubt():
     labels = pool()
-    sample = design_document_sample(labels, 60, rng=1)
+    sample = design_document_sample(labels, 60, seed=1)
     sd = np.sqrt(labels.probs @ GAINS**2 - (labels.probs @ GAINS) ** 2)
     used = labels.weights > 0
     gain, doubt = labels.probs @ GAINS, sd[used].mean()
@@ -43,7 +43,7 @@ def test_a_judge_that_tells_nothing_apart_leaves_equal_chances():
     alike = replace(labels, probs=np.broadcast_to(labels.probs[0], labels.probs.shape).copy())
     np.testing.assert_allclose(residual_spread(alike), residual_spread(alike)[0])
     np.testing.assert_allclose(
-        design_document_sample(alike, 60, rng=1).inclusion,
+        design_document_sample(alike, 60, seed=1).inclusion,
         60 * labels.weights / labels.weights.sum(),
     )
     lowest = np.zeros_like(labels.probs)
@@ -67,7 +67,7 @@ def test_chances_are_capped_and_still_sum_to_n(n):
 def test_size_is_fixed_whatever_the_seed(n_labels):
     labels = pool()
     for seed in range(20):
-        rows = design_document_sample(labels, n_labels, rng=seed).rows
+        rows = design_document_sample(labels, n_labels, seed=seed).rows
         assert len(rows) == len(set(rows.tolist())) == n_labels
 
 
@@ -77,7 +77,7 @@ def test_documents_are_drawn_with_their_chances():
     rng = np.random.default_rng(3)
     hits = np.zeros(48)
     for _ in range(runs):
-        sample = design_document_sample(labels, 13, rng=rng)
+        sample = design_document_sample(labels, 13, seed=int(rng.integers(2**53)))
         hits[sample.rows] += 1
     p = sample.inclusion
     z = (hits / runs - p) / np.sqrt(np.maximum(p * (1 - p), 1e-12) / runs)
@@ -89,7 +89,7 @@ def test_every_query_gets_its_share_rounded():
     labels = pool(40)
     expected = None
     for seed in range(30):
-        sample = design_document_sample(labels, 100, rng=seed)
+        sample = design_document_sample(labels, 100, seed=seed)
         expected = np.bincount(labels.query, weights=sample.inclusion)
         got = np.bincount(labels.query[sample.rows], minlength=40)
         assert (got >= np.floor(expected - 1e-9)).all()
@@ -106,7 +106,7 @@ def pilot_of(rows, gains):
 def test_the_pilot_is_certain_and_counts():
     labels = pool()
     known = pilot_of([400, 3, 11], [0.0, 1.0, 7.0])
-    sample = design_document_sample(labels, 50, pilot=known, rng=0)
+    sample = design_document_sample(labels, 50, pilot=known, seed=0)
     assert sample.n_labels == 50
     assert sample.inclusion[[3, 400]].tolist() == [1, 1]
     assert {3, 400} <= set(sample.rows.tolist())
@@ -116,12 +116,12 @@ def test_the_pilot_is_certain_and_counts():
 def test_refusals():
     labels = pool()
     with pytest.raises(DataError, match="401 labels asked for, but only 400 documents of 480"):
-        design_document_sample(labels, 401, rng=0)
+        design_document_sample(labels, 401, seed=0)
     with pytest.raises(InsufficientDataError, match="0 labels asked for with 0 labelled already"):
-        design_document_sample(labels, 0, rng=0)
+        design_document_sample(labels, 0, seed=0)
     known = pilot_of([0, 1], 0.0)
     with pytest.raises(InsufficientDataError, match="2 labels asked for with 2") as caught:
-        design_document_sample(labels, 2, pilot=known, rng=0)
+        design_document_sample(labels, 2, pilot=known, seed=0)
     assert caught.value.n_needed == 3
     with pytest.raises(DataError, match="chance of inclusion is 0"):
         DocumentSample(rows=np.array([0]), inclusion=np.zeros(2), seed=0, fingerprint="x")

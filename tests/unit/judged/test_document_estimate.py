@@ -19,7 +19,7 @@ KINDS = ["doubt", "one hot", "one vote", "constant", "constant one hot", "invert
 @pytest.mark.parametrize("kind", KINDS)
 def test_finite_for_every_judge(kind, n_labels, target):
     labels, y = pool(kind)
-    sample = design_document_sample(labels, n_labels, rng=0)
+    sample = design_document_sample(labels, n_labels, seed=0)
     interval = document_interval(labels, sample, y[sample.rows], target=target)
     assert np.isfinite([interval.lower, interval.upper]).all()
     assert interval.target == target
@@ -35,7 +35,7 @@ def test_a_perfect_judge_leaves_no_doubt_about_the_pool(kind):
         y = np.where(y > 1, 7.0, 0.0)
         probs = EYE[np.where(y > 0, 0, 3)]
         labels = replace(labels, probs=probs)
-    sample = design_document_sample(labels, 50, rng=1)
+    sample = design_document_sample(labels, 50, seed=1)
     interval = document_interval(labels, sample, y[sample.rows], target="pool")
     assert interval.half_width == 0
     assert interval.estimate == pytest.approx(labels.total(y).mean(), abs=1e-12)
@@ -45,7 +45,7 @@ def test_a_perfect_judge_leaves_no_doubt_about_the_pool(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_documents_labelled_is_the_classical_interval(kind):
     labels, y = pool(kind)
-    sample = design_document_sample(labels, 600, rng=0)
+    sample = design_document_sample(labels, 600, seed=0)
     exact = document_interval(labels, sample, y[sample.rows], target="pool")
     utility = labels.total(y)
     assert exact.half_width == 0
@@ -58,7 +58,7 @@ def test_all_documents_labelled_is_the_classical_interval(kind):
 
 def test_equal_to_the_formula_written_out():
     labels, y = pool()
-    sample = design_document_sample(labels, 80, rng=2)
+    sample = design_document_sample(labels, 80, seed=2)
     interval = document_interval(labels, sample, y[sample.rows], target="pool")
     gain = labels.probs @ GAINS
     used = labels.weights > 0
@@ -93,7 +93,7 @@ def test_equal_to_the_formula_written_out():
 )
 def test_a_useless_judge_is_named(kind, note):
     labels, y = pool("doubt" if kind == "noise" else kind)
-    sample = design_document_sample(labels, 100, rng=0)
+    sample = design_document_sample(labels, 100, seed=0)
     gains = y[sample.rows]
     if kind == "noise":
         judge = labels.document_gains()[sample.rows]
@@ -105,7 +105,7 @@ def test_a_useless_judge_is_named(kind, note):
 
 def test_refusals():
     labels, y = pool()
-    sample = design_document_sample(labels, 100, rng=0)
+    sample = design_document_sample(labels, 100, seed=0)
     gains = y[sample.rows]
     missing = gains.copy()
     missing[[7, 9]] = np.nan
@@ -117,12 +117,12 @@ def test_refusals():
     with pytest.raises(InsufficientDataError, match="same gain 0") as caught:
         document_interval(labels, sample, np.zeros(100))
     assert caught.value.n == 100
-    few = design_document_sample(labels, 49, rng=0)
+    few = design_document_sample(labels, 49, seed=0)
     with pytest.raises(InsufficientDataError, match="49 labelled documents are too few") as caught:
         document_interval(labels, few, y[few.rows])
     assert (caught.value.n, caught.value.n_needed) == (49, 50)
     single, y1 = pool(n_queries=1, n_docs=200, cutoff=200)
-    one = design_document_sample(single, 60, rng=0)
+    one = design_document_sample(single, 60, seed=0)
     with pytest.raises(InsufficientDataError, match="one query says nothing"):
         document_interval(single, one, y1[one.rows])
     assert document_interval(single, one, y1[one.rows], target="pool").half_width > 0

@@ -43,7 +43,7 @@ def test_from_a_pool_to_an_interval(tmp_path):
     labels, gains = pool(n_queries=200, n_docs=10)
     grade = np.searchsorted(GAINS, gains)
     plan = plan_labels(labels, half_width=1.0, target="pool")
-    sample = design_document_sample(labels, plan.n_labels, rng=7)
+    sample = design_document_sample(labels, plan.n_labels, seed=7)
     path = tmp_path / "labels.csv"
     write_sheet(path, sheet_rows(labels, sample.rows), n_grades=4, design=sample.to_dict(), rng=7)
     annotate(path, grade)
@@ -63,4 +63,4 @@ def test_from_a_pool_to_an_interval(tmp_path):
     pilot[sample.rows] = GAINS[grade[sample.rows]]
     more = plan_labels(labels, n_labels=3 * plan.n_labels, target="pool", pilot=pilot)
     assert more.half_width < interval.half_width
-    assert more.n_pilot == plan.n_labels
+    assert f"from a pilot of {plan.n_labels:,} labels" in more.text

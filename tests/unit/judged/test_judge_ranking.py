@@ -114,7 +114,7 @@ def test_a_judge_that_flatters_llm_text_does_not_make_a_skew(data):
 def test_every_pair_with_both_labels_is_compared():
     human = Qrels.from_dict({f"q{i}": {f"d{j}": (i + j) % 3 for j in range(4)} for i in range(12)})
     judge = LabelDistributions.from_qrels(human, n_grades=3)
-    audit = grade_audits(human, judge, None, FAST)["grades"]
+    audit = grade_audits(judge, judge, None, FAST)["grades"]
     assert (audit.n, audit.bias.estimate) == (48, 0.0)
 
 
