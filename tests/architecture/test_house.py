@@ -29,7 +29,7 @@ NODES = {
     "explain": 9315,
     "infer": 22342,
     "intake": 18985,
-    "judged": 26843,
+    "judged": 26587,
     "llm": 4031,
     "measure": 8766,
     "monitor": 31284,

@@ -445,9 +445,9 @@ def check_input(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions
     else:
         way = next(name for name in _USES if name in given)
         uses = [way, *_USES[way]]
-    if pair and (items.human_file is None or items.judge_file is None):
-        lacking = "--human-file" if items.human_file is None else "--judge-file"
-        raise DataError(f"{lacking} missing: two files are joined by id, or give one file")
+    lacking = [name for name in ("--human-file", "--judge-file") if name not in given]
+    if pair and lacking:
+        raise DataError(f"{lacking[0]} missing: two files are joined by id, or give one file")
     refuse_useless(name for name in given if name not in uses)
     measures = rankings.measure or []
     if len(measures) > 1 and not rankings.given:

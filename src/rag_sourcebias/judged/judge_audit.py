@@ -180,6 +180,16 @@ def same_scale(human: FloatArray, judge: FloatArray) -> bool:
     return not (share or narrow)
 
 
+# Which items depend on each other.
+
+
+def unit_codes(items: JudgedItems) -> IntArray:
+    """Return the code of the cluster of each item; of itself where items are independent."""
+    if items.clusters is None:
+        return np.arange(len(items))
+    return group_codes(items.clusters)
+
+
 # What each of several judges adds to their mean.
 
 
@@ -190,9 +200,9 @@ def several_judges(items: JudgedItems) -> FloatArray | None:
 
 def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
     """Return what each judge adds; nothing for one judge."""
-    values = several_judges(items)
-    if values is None or items.judges is None:
+    if items.judges is None:
         return ()
+    values = np.stack([*items.judges.values()], axis=1)
     return tuple(
         JudgeShare(
             name=name,
@@ -440,8 +450,7 @@ def judge_biases(
         If a column differs in length, or a judge is named and no groups of its own family and of
         another known one are there.
     """
-    units = np.arange(len(items)) if items.clusters is None else np.asarray(items.clusters)
-    codes = group_codes(units)
+    codes = unit_codes(items)
     found = [
         bias
         for measure in (_of_length, _of_family, _of_order)
@@ -546,7 +555,7 @@ def group_biases(
         y, f = human[rows], judge[rows]
         bias = mean_error(f - y, clusters[rows], span=span, confidence_level=confidence_level)
         yield GroupBias(
-            group=str(name),
+            group=name,
             n=len(rows),
             human_mean=float(y.mean()),
             judge_mean=float(f.mean()),
@@ -589,7 +598,7 @@ def bias_differences(
         rest = ~one if len(names) > _ALL_PAIRS else column == other
         found = _compare(errors, one, rest, clusters, confidence_level)
         if found is not None:
-            compared.append((str(name), str(other), *found))
+            compared.append((name, other, *found))
     adjusted = adjust_p_values([p for *_, p in compared])
     differences = [
         BiasDifference(
@@ -739,10 +748,7 @@ def audit_judge(
     """
     check_level(confidence_level)
     both = np.flatnonzero(items.labeled & items.judged)
-    units = both
-    if items.clusters is not None:
-        units = np.asarray(items.clusters)[both]
-    codes = group_codes(units)
+    codes = group_codes(unit_codes(items)[both])
     n_clusters = int(codes.max(initial=-1)) + 1
     if len(both) < _FEWEST or n_clusters < 4:
         raise InsufficientDataError(
@@ -753,14 +759,13 @@ def audit_judge(
         )
     missing = int(np.count_nonzero(items.labeled & ~items.judged))
     y, f = items.human[both], items.judge[both]
-    pearson = slope = None
+    pearson = slope = mean_bias = None
     if not (is_constant(f) or is_constant(y)):
         pearson, _ = agreement_intervals(y, f, codes, confidence_level=confidence_level)
         slope = pearson.estimate * float(y.std() / f.std())
     span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
     shared = same_scale(y, f)
     errors = f - y
-    mean_bias = None
     if shared:
         mean_bias = mean_error(errors, codes, span=span, confidence_level=confidence_level)
     elif slope is not None:

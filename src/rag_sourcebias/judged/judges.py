@@ -90,6 +90,12 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
     return cores.index(named.pop()) if one else None
 
 
+def read_vote(text: str, labels: Sequence[str]) -> FloatArray | None:
+    """Return all probability on the label that a text names, None if it names none or several."""
+    grade = read_grade(text, labels)
+    return None if grade is None else np.eye(len(labels))[grade]
+
+
 def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
     """Return the probabilities that a text gives to the labels, None if it cannot be read.
 
@@ -103,8 +109,7 @@ def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
     """
     text = reply_text(text)
     if "{" not in text:
-        grade = read_grade(text, labels)
-        return None if grade is None else np.eye(len(labels))[grade]
+        return read_vote(text, labels)
     cores = [_core(label) for label in labels]
     probs, given = np.zeros(len(labels)), set()
     try:
@@ -352,12 +357,16 @@ def from_scores(answer: Reply, labels: Sequence[str], temperature: float) -> Ver
     return Verdict(probs=weights / weights.sum(), mass=scores.mass, n_bounded=scores.n_bounded)
 
 
-def from_text(reply: Reply, labels: Sequence[str]) -> Verdict:
-    """Read a verbalised distribution or grade."""
+def from_text(
+    reply: Reply,
+    labels: Sequence[str],
+    read: Callable[[str, Sequence[str]], FloatArray | None],
+) -> Verdict:
+    """Read what one answer says, by :func:`read_distribution` or :func:`read_vote`."""
     if isinstance(reply, CompletionError):
         return Verdict.failed(reply)
     answer = _expect(Completion, reply)
-    probs = None if answer.finish_reason in _DECLINED else read_distribution(answer.text, labels)
+    probs = None if answer.finish_reason in _DECLINED else read(answer.text, labels)
     return _unreadable(answer) if probs is None else Verdict(probs=probs)
 
 
@@ -371,26 +380,14 @@ def from_votes(replies: Sequence[Reply], labels: Sequence[str]) -> Verdict:
         failure.
     labels : sequence of str
     """
-    counts = np.zeros(len(labels))
-    failures: list[Verdict] = []
-    for reply in replies:
-        if isinstance(reply, CompletionError):
-            failures.append(Verdict.failed(reply))
-            continue
-        answer = _expect(Completion, reply)
-        grade = None if answer.finish_reason in _DECLINED else read_grade(answer.text, labels)
-        if grade is None:
-            failures.append(_unreadable(answer))
-        else:
-            counts[grade] += 1
-    read = float(counts.sum())
-    if read >= len(replies) / 2:
-        return Verdict(probs=counts / read, mass=read / len(replies))
-    return Verdict(
-        status=failures[0].status,
-        reason=f"{int(read)} of {len(replies)} samples could be read: {failures[0].reason}",
-        mass=read / len(replies),
-    )
+    votes = [from_text(reply, labels, read_vote) for reply in replies]
+    grades = [vote.probs for vote in votes if vote.probs is not None]
+    mass = len(grades) / len(replies)
+    if mass >= 0.5:
+        return Verdict(probs=np.mean(grades, axis=0), mass=mass)
+    failure = next(vote for vote in votes if vote.probs is None)
+    reason = f"{len(grades)} of {len(replies)} samples could be read: {failure.reason}"
+    return replace(failure, reason=reason, mass=mass)
 
 
 def smoothed(probs: FloatArray, weight: float) -> FloatArray:
@@ -595,7 +592,7 @@ class LLMJudge:
         if self.mode == "scoring":
             verdict = from_scores(replies[0], labels, self.heat)
         elif self.mode == "verbalised":
-            verdict = from_text(replies[0], labels)
+            verdict = from_text(replies[0], labels, read_distribution)
         else:
             verdict = from_votes(replies, labels)
         if verdict.probs is None:

@@ -23,6 +23,7 @@ from rag_sourcebias.intake.tables import (
     numbers_of,
     read_table,
 )
+from rag_sourcebias.judged.judge_audit import unit_codes
 
 # Sheets that people fill in, blind, and what they say when they return.
 
@@ -204,9 +205,7 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
     """
     if n > len(items):
         raise DataError(f"{n} items to label, but only {len(items)} are there")
-    unit = np.arange(len(items))
-    if items.clusters is not None:
-        unit = group_codes(items.clusters)
+    unit = unit_codes(items)
     group = _group_of_units(items, unit)
     sizes = np.bincount(group)
     fewest = MIN_LABELED * len(sizes)
