@@ -19,24 +19,21 @@ FOLDER (default: benchmarks/results). Exit status 1 when a bar is missed.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from itertools import product
-from pathlib import Path
 
 import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
 from bars import found_too_rarely, rejected
 from difference_worlds import CUTS, WORLDS, Pair, world
-from run import write
+from run import asked, write
 from scipy.optimize import brentq
 from scipy.stats import t
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.infer.judged import difference_interval
 
-ROOT = Path(__file__).parents[2]
 OTHERS = 500  # judged items without a label
 SIZES = (10, 15, 20, 30, 60, 120)
 FOUND = 2.8  # standard errors of a difference that is found in eight of ten draws
@@ -204,12 +201,11 @@ def world_cell(*, name: str, place: int, n: int, runs: int) -> list[dict]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Differences of two systems in known worlds.")
-    parser.add_argument(
-        "--runs", type=int, default=2_000, help="draws of each cell; half in other worlds"
+    options = asked(
+        "Differences of two systems in known worlds.",
+        2_000,
+        "draws of each cell; half in other worlds",
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
-    options = parser.parse_args()
     path = options.out / "differences.json"
     jobs = [
         {"kind": kind, "r": r, "n": n, "runs": options.runs}

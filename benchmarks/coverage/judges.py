@@ -10,7 +10,6 @@ it at .001.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import os
@@ -22,13 +21,12 @@ import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
 from real_sets import _mean_grade, _numbers, _per_query, _table
-from run import finish
+from run import asked, finish
 from scipy.stats import binom
 
 from rag_sourcebias.core.completions import mean_judge
 from rag_sourcebias.infer.judged import mean_interval
 
-ROOT = Path(__file__).parents[2]
 SIZES = (10, 15, 30, 60, 120)
 OTHERS = 300
 CHANCE = 0.001
@@ -181,10 +179,7 @@ def bars(rows: list[dict]) -> list[dict]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Several judges of the same items.")
-    parser.add_argument("--runs", type=int, default=2000, help="draws of each cell")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
-    options = parser.parse_args()
+    options = asked("Several judges of the same items.", 2000)
     jobs = [{"name": p, "n": n, "runs": options.runs} for p in populations() for n in SIZES]
     rows = parallel.everywhere(cells, jobs)
     record = {"runs": options.runs, "bars": bars(rows), "cells": rows}

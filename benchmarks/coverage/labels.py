@@ -9,7 +9,6 @@ status 1 when a bar is missed.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import sys
@@ -21,7 +20,7 @@ import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
 from real_sets import RealSet, real_sets
-from run import finish
+from run import asked, finish
 from scipy.special import bdtr
 
 from rag_sourcebias.core.errors import InsufficientDataError
@@ -29,7 +28,6 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.plan import ASSURANCE, plan_item_labels
 
-ROOT = Path(__file__).parents[2]
 FAMILIES = ("evouna", "pandalm", "openqa_eval", "dl_human_llm", "interval_labels")
 POOL = 1_500  # items of a plan, labelled and not
 PLANS = ((15, 40), (15, 120), (30, 120), (30, 300), (60, 200))  # pilot, labels of the oracle
@@ -146,10 +144,7 @@ def bars(plans: list[dict]) -> list[dict]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Do plans of labels keep their promise?")
-    parser.add_argument("--runs", type=int, default=1000, help="pilots of each cell")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
-    options = parser.parse_args()
+    options = asked("Do plans of labels keep their promise?", 1000, "pilots of each cell")
     jobs = [{"index": i, "runs": options.runs} for i in range(len(populations()))]
     rows = parallel.everywhere(plan_cells, jobs)
     return finish(options.out / "labels.json", {"bars": bars(rows), "plans": rows})

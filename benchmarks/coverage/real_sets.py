@@ -9,7 +9,7 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,15 +39,7 @@ class RealSet:
 
 def real_sets(root: Path, *, only: str = "") -> list[RealSet]:
     """All sets whose name contains ``only``."""
-    readers: tuple[Callable[[Path], Iterator[RealSet]], ...] = (
-        interval_labels,
-        deep_learning,
-        antique,
-        judge_logits,
-        evouna,
-        openqa,
-        pandalm,
-    )
+    readers = (interval_labels, deep_learning, antique, judge_logits, evouna, openqa, pandalm)
     return [s for reader in readers for s in reader(root) if only in s.name]
 
 
@@ -147,8 +139,7 @@ def _mean_grade(logits: np.ndarray) -> np.ndarray:
 def evouna(root: Path) -> Iterator[RealSet]:
     """Correctness of answers against "a golden answer occurs in the answer"."""
     for name in ("NQ", "TQ"):
-        with gzip.open(root / "evouna" / f"{name}.json.gz", "rt", encoding="utf-8") as file:
-            items = [item for item in json.load(file) if not item["improper"]]
+        items = [x for x in _json(root / f"evouna/{name}.json.gz") if not x["improper"]]
         for system in ("fid", "gpt35", "chatgpt", "gpt4", "newbing"):
             kept = [item for item in items if item[f"judge_{system}"] is not None]
             y = np.array([float(item[f"judge_{system}"]) for item in kept])

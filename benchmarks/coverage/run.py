@@ -172,6 +172,14 @@ def write(path: Path, record: dict) -> None:
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
+def asked(description: str, runs: int, draws: str = "draws of each cell") -> argparse.Namespace:
+    """Return the options of a script beside this one."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--runs", type=int, default=runs, help=draws)
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    return parser.parse_args()
+
+
 def finish(path: Path, record: dict) -> int:
     """Write a record, print its bars, and return the exit status."""
     path.parent.mkdir(parents=True, exist_ok=True)

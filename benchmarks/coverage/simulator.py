@@ -119,12 +119,6 @@ def draw(
 # --- other judges, from the same queries ---------------------------------------------------------
 
 
-def adversarial(queries: JudgedQueries, beta: float) -> JudgedQueries:
-    """Probability moved to the grades the judge thinks unlikely ([R] §7, RQ2)."""
-    probs = (1 - beta) * queries.probs + beta * (1 - queries.probs)
-    return queries.with_judge(probs / probs.sum(axis=-1, keepdims=True))
-
-
 def oracle(queries: JudgedQueries, tau: float) -> JudgedQueries:
     """Probability moved to the human grade ([R] §7, RQ3)."""
     truth = np.eye(queries.probs.shape[-1])[queries.grades]

@@ -21,15 +21,7 @@ from rag_sourcebias.judged.crc import (
 )
 
 SIZES = (3, *range(5, 101, 5))  # 21 sizes, as in Fig. 2
-METHODS = (
-    "regression",
-    "labels",
-    "bootstrap",
-    "ppi",
-    "ppi++",
-    "ppi-crossfit",
-    "ppi-paper",
-)
+METHODS = ("regression", "labels", "bootstrap", "ppi", "ppi++", "ppi-crossfit", "ppi-paper")
 CRC = "crc-paper"
 STEPS = tuple(round(0.1 * i, 1) for i in range(11))
 SOURCES = ("TREC-DL", "Robust04", "dl19_dl20_bm25_umbrela3votes", "dl20_bm25_promptdist")

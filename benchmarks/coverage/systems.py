@@ -12,10 +12,6 @@ missed: a rate misses its bar when an exact binomial test rejects it at .001.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import gzip
-import json
 import os
 import sys
 from collections import defaultdict
@@ -25,13 +21,12 @@ from pathlib import Path
 import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
-from real_sets import _mean_grade, _numbers, _occurs
-from run import finish
+from real_sets import _json, _mean_grade, _numbers, _occurs, _table
+from run import asked, finish
 from scipy.stats import binom, kendalltau
 
 from rag_sourcebias.infer.judged import compare_systems, difference_interval
 
-ROOT = Path(__file__).parents[2]
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 SIZES = (10, 15, 20, 30, 60, 120)
 OTHERS = 200
@@ -58,16 +53,13 @@ def population(name: str) -> tuple[np.ndarray, np.ndarray, tuple[float, float] |
 
 def _deep_learning(data: Path, year: str) -> tuple[np.ndarray, np.ndarray]:
     grades: dict[str, dict[str, dict[str, float]]] = {"human": {}, "umbrela_gpt4o": {}}
-    with gzip.open(data / f"dl_human_llm/dl{year}.tsv.gz", "rt", encoding="utf-8") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            for who, found in grades.items():
-                if row[who]:
-                    found.setdefault(row["qid"], {})[row["docid"]] = float(row[who])
+    for row in _table(data / f"dl_human_llm/dl{year}.tsv.gz"):
+        for who, found in grades.items():
+            if row[who]:
+                found.setdefault(row["qid"], {})[row["docid"]] = float(row[who])
     runs: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))
-    path = data / f"dl_runs/rankllm_runs_dl{year}_top20.tsv.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            runs[row["system"]][row["qid"]].append((int(row["rank"]), row["docid"]))
+    for row in _table(data / f"dl_runs/rankllm_runs_dl{year}_top20.tsv.gz"):
+        runs[row["system"]][row["qid"]].append((int(row["rank"]), row["docid"]))
     weights = 1 / np.log2(np.arange(2, 12))
 
     def ndcg(labels: dict[str, float], ranked: list) -> float:
@@ -85,12 +77,11 @@ def _deep_learning(data: Path, year: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _evouna(data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    with gzip.open(data / f"evouna/{name}.json.gz", "rt", encoding="utf-8") as file:
-        items = [
-            item
-            for item in json.load(file)
-            if not item["improper"] and all(item[f"judge_{s}"] is not None for s in SYSTEMS)
-        ]
+    items = [
+        item
+        for item in _json(data / f"evouna/{name}.json.gz")
+        if not item["improper"] and all(item[f"judge_{s}"] is not None for s in SYSTEMS)
+    ]
     human = [[float(item[f"judge_{s}"]) for s in SYSTEMS] for item in items]
     judge = [
         [float(_occurs(item["golden_answer"], item[f"answer_{s}"] or "")) for s in SYSTEMS]
@@ -209,10 +200,7 @@ def bars(rows: list[dict]) -> list[dict]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Differences and ranks of several systems.")
-    parser.add_argument("--runs", type=int, default=2000, help="draws of each cell")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
-    options = parser.parse_args()
+    options = asked("Differences and ranks of several systems.", 2000)
     few = [
         (name, m)
         for name in (

@@ -29,7 +29,6 @@ from sets import Labelled
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.verified import Verification, require_informative
-from rag_sourcebias.intake.beir import read_corpus
 from rag_sourcebias.tagging.detector.fit import fit_detector
 from rag_sourcebias.tagging.detector.model import Rate, auroc
 
@@ -49,17 +48,9 @@ def domains(root: Path) -> dict[str, Labelled]:
                 for i, (doc, _, _) in enumerate(essays.documents)
                 if doc.startswith(part) and doc.endswith(("/human", f"/{name}"))
             ]
-            found[f"outfox {part}, {name}"] = Labelled(
-                [essays.documents[i] for i in rows], [essays.groups[i] for i in rows]
-            )
+            found[f"outfox {part}, {name}"] = essays.take(rows)
     found["crowdrag25"] = sets.crowdrag(root)
-    found["nq-utd"] = sets.rewrites(root)
-    corpus = read_corpus(root / "nfcorpus", titles=False).corpus
-    tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
-    found["nfcorpus"] = Labelled(
-        [(d, text, tag.source or "") for (d, text), tag in zip(corpus, tags, strict=True)],
-        [f"nfcorpus {tag.pair_id}" for tag in tags],
-    )
+    found |= {name: sets.rewrites(root, name) for name in ("nq-utd", "nfcorpus")}
     return {name: one.any_llm() for name, one in found.items()}
 
 
@@ -72,7 +63,7 @@ def sampled(one: Labelled, per_label: int, seed: int = 0) -> Labelled:
         if left[label]:
             left[label] -= 1
             rows.append(i)
-    return Labelled([one.documents[i] for i in rows], [one.groups[i] for i in rows])
+    return one.take(rows)
 
 
 def left_out(name: str, all_domains: dict[str, Labelled]) -> dict:

@@ -134,14 +134,8 @@ def main() -> None:
         [
             sys.executable,
             str(here / "demo_app.py"),
-            *(
-                "--log",
-                str(log),
-                "--seconds",
-                f"{options.seconds:g}",
-                "--rate",
-                f"{options.rate:g}",
-            ),
+            *("--log", str(log), "--seconds", f"{options.seconds:g}"),
+            *("--rate", f"{options.rate:g}"),
             *("--reference", str(options.reference), "--metrics-port", str(app_port)),
             *("--figures", str(folder / "application.json")),
         ],

@@ -83,6 +83,10 @@ def bare(folder: Path, columns: str, rows: list[tuple], batch: int) -> None:
                 database.executemany(f"INSERT INTO t VALUES ({marks})", rows[start : start + batch])
 
 
+def row(what: str, value: str, target: str = "", met: bool | None = None) -> dict:
+    return {"what": what, "value": value, "target": target, "met": met}
+
+
 def sustained(n: int, rounds: int) -> list[dict]:
     per_document = [(i, k, i % len(TAGS)) for i in range(n) for k in range(DEPTH)]
     per_retrieval = [(i, i * 1_000, i % ROUTES, i * 7, b"0123456789") for i in range(n)]
@@ -117,12 +121,12 @@ def sustained(n: int, rounds: int) -> list[dict]:
         elif name == "bare, one row per document":
             target, met = "ours at least half as fast", ratio >= 0.5
         rows.append(
-            {
-                "what": f"sustained: {name}",
-                "value": f"{rate:,.0f} a second, {cpu:.1f} µs CPU each; log is {ratio:.2f} × that",
-                "target": target,
-                "met": met,
-            }
+            row(
+                f"sustained: {name}",
+                f"{rate:,.0f} a second, {cpu:.1f} µs CPU each; log is {ratio:.2f} × that",
+                target,
+                met,
+            )
         )
     return rows
 
@@ -152,12 +156,12 @@ def calls(n: int) -> list[dict]:
                 log.close(60)
             p50, p99, worst = np.quantile(took, [0.5, 0.99, 1]) * 1e6
             rows.append(
-                {
-                    "what": f"{path}, {what}",
-                    "value": f"p50 {p50:.2f} µs, p99 {p99:.2f} µs, worst {worst / 1e3:.1f} ms",
-                    "target": "" if path == "observe" else "p99 at most 10 × p50",
-                    "met": None if path == "observe" else bool(p99 <= 10 * p50),
-                }
+                row(
+                    f"{path}, {what}",
+                    f"p50 {p50:.2f} µs, p99 {p99:.2f} µs, worst {worst / 1e3:.1f} ms",
+                    "" if path == "observe" else "p99 at most 10 × p50",
+                    None if path == "observe" else bool(p99 <= 10 * p50),
+                )
             )
     return rows
 
@@ -205,12 +209,10 @@ def views(n: int) -> list[dict]:
         took, _ = timed(lambda: filled(path, n))
         size = path.stat().st_size / n
         rows = [
-            {
-                "what": f"log of {n:,} retrievals over 30 days",
-                "value": f"{size:.0f} bytes each with rollups, made in {took:.0f} s",
-                "target": "",
-                "met": None,
-            }
+            row(
+                f"log of {n:,} retrievals over 30 days",
+                f"{size:.0f} bytes each with rollups, made in {took:.0f} s",
+            )
         ]
         for what, view in {
             "summary": lambda: log_summary(path),
@@ -227,18 +229,9 @@ def views(n: int) -> list[dict]:
             ),
         }.items():
             seconds = statistics.median(timed(view)[0] for _ in range(3))
-            rows.append(
-                {
-                    "what": f"view: {what}",
-                    "value": f"{seconds * 1e3:.0f} ms",
-                    "target": "under 1 s",
-                    "met": seconds < 1,
-                }
-            )
+            rows.append(row(f"view: {what}", f"{seconds * 1e3:.0f} ms", "under 1 s", seconds < 1))
         scan, _ = timed(lambda: sum(len(part) for part in iter_events(path)))
-        rows.append(
-            {"what": "reading every retrieval", "value": f"{scan:.1f} s", "target": "", "met": None}
-        )
+        rows.append(row("reading every retrieval", f"{scan:.1f} s"))
     return rows
 
 
@@ -251,14 +244,14 @@ def main() -> int:
     rows = sustained(20_000 if quick else 200_000, 1 if quick else 3)
     rows += calls(20_000 if quick else 200_000)
     rows += views(200_000 if quick else 10_000_000)
-    for row in rows:
-        verdict = {None: "", True: "met", False: "MISSED"}[row["met"]]
-        print(f"{row['what']:45} {row['value']:55} {row['target']:28} {verdict}")
+    for one in rows:
+        verdict = {None: "", True: "met", False: "MISSED"}[one["met"]]
+        print(f"{one['what']:45} {one['value']:55} {one['target']:28} {verdict}")
     output = options.output or (None if quick else RESULTS / "recorder.json")
     if output is not None:
         record = {"environment": environment(), "rows": rows}
         output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    return int(not quick and any(row["met"] is False for row in rows))
+    return int(not quick and any(one["met"] is False for one in rows))
 
 
 if __name__ == "__main__":

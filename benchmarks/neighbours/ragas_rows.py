@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 import numpy as np
 from ragas import EvaluationDataset, evaluate
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "rag"))
+from ragas_scores import sample
+
 from rag_sourcebias.answers.measure import reference_similarity
-from rag_sourcebias.core.texts import AnswerTexts
-from rag_sourcebias.intake.answers import read_answer_texts
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias_integrations.ragas.intervals import intervals
@@ -25,28 +26,12 @@ from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 LABELS = 60
 
 
-def drawn(path: Path, questions: int) -> AnswerTexts:
-    """All answers to some questions, against the first wording of the reference, as in ragas."""
-    answers = read_answer_texts(path)
-    names = list(dict.fromkeys(answers.question_ids))
-    chosen = set(np.random.default_rng(0).permutation(names)[:questions])
-    rows = [i for i, name in enumerate(answers.question_ids) if name in chosen]
-    return replace(
-        answers,
-        question_ids=tuple(answers.question_ids[i] for i in rows),
-        systems=tuple(answers.systems[i] for i in rows),
-        answers=tuple(answers.answers[i] for i in rows),
-        references=tuple((answers.references[i][0],) for i in rows),
-        correct=answers.correct[rows],
-    )
-
-
 def ragas_rows(data: Path, *, quick: bool) -> dict[str, Any]:
     """Scores of ragas and ours, their time, and what people say of the same answers."""
     from ragas.metrics import SemanticSimilarity
 
     encoder = SentenceEncoder("all-MiniLM-L6-v2", device="cpu")
-    answers = drawn(data / "evouna" / "NQ.json.gz", 6 if quick else 60)
+    answers = sample(data / "evouna" / "NQ.json.gz", 6 if quick else 60, 0)
     encoder.encode_documents(list(answers.answers[:8]))  # the first call loads and warms up
     rows = [
         {"user_input": q, "response": a, "reference": r[0]}

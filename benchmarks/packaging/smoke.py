@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from smoke_models import check
+
 LOCAL = ("127.0.0.1", "::1", "localhost", "", None)
 
 
@@ -26,12 +28,6 @@ def refuse_network(event: str, args: tuple[Any, ...]) -> None:
         raise PermissionError(f"a connection to {args[1]}")
     if event == "socket.getaddrinfo" and args[0] not in LOCAL:
         raise PermissionError(f"a look-up of {args[0]!r}")
-
-
-def check(met: object, what: str) -> None:
-    """Raise where something is not as it should be."""
-    if not met:
-        raise RuntimeError(what)
 
 
 def command(*arguments: str | Path) -> str:

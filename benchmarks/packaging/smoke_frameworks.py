@@ -7,7 +7,7 @@ import threading
 import urllib.request
 from pathlib import Path
 
-from smoke_models import TEXTS, HashedWords, judged_answers
+from smoke_models import TEXTS, HashedWords, check, judged_answers
 
 from rag_sourcebias.answers.measure import fit_similarity_adjustment
 from rag_sourcebias.observe.observers import CollectingObserver
@@ -16,12 +16,6 @@ from rag_sourcebias.retrieval.rerank import engine_factory, metrics_factory
 
 IDS = [f"d{i}" for i in range(len(TEXTS))]
 TAGS = [{"rsb_source": source} for source in ("human", "llm:x", "human", "llm:x")]
-
-
-def check(met: object, what: str) -> None:
-    """Raise where something is not as it should be."""
-    if not met:
-        raise RuntimeError(what)
 
 
 def check_seen(observer: CollectingObserver) -> None:

@@ -1,4 +1,4 @@
-"""Small models and answers to try things on."""
+"""Small models and answers to try things on, and what says that they failed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from rag_sourcebias.core.texts import AnswerTexts
 
 TEXTS = ("a river floods", "rain fell on the town", "the town by the river", "dogs run")
 FILLER = ("", "it is", "well it must be said that this is")
+
+
+def check(met: object, what: str) -> None:
+    """Raise where something is not as it should be."""
+    if not met:
+        raise RuntimeError(what)
 
 
 class HashedWords:

@@ -21,10 +21,7 @@ DRAWS = 2_000
 
 
 def rises(series: Series, *, tolerance: float, okish: float) -> Verdict:
-    """The last value lies above the first and none more than ``tolerance`` below the one before
-
-    it; OKish up to ``okish``.
-    """
+    """The last value lies above the first, none more than ``tolerance`` below the one before."""
     steps = [b - a for a, b in zip(series.y, series.y[1:], strict=False)]
     if not steps or series.y[-1] <= series.y[0]:
         return "FAIL", f"does not rise: {_path(series)}"
@@ -139,24 +136,22 @@ def close(series: Series, theirs: Series, *, tolerance: float, okish: float) -> 
     """Every value is within ``tolerance`` of the published one at the same x."""
     known = dict(_points(theirs))
     gaps = {x: y - known[x] for x, y in _points(series) if x in known}
-    if not gaps:
-        return "FAIL", "no x in common with the published figures"
-    x, worst = max(gaps.items(), key=lambda item: abs(item[1]))
-    return _graded(
-        abs(worst), tolerance, okish
-    ), f"largest difference {worst:+.3g} at {x}, of {len(gaps)}"
+    return _largest_gap(gaps, "", tolerance, okish)
 
 
 def near(series: Series, theirs: Series, *, tolerance: float, okish: float) -> Verdict:
     """Every value is within ``tolerance`` percent of the published one at the same x."""
     known = dict(_points(theirs))
     gaps = {x: 100 * (y / known[x] - 1) for x, y in _points(series) if known.get(x)}
+    return _largest_gap(gaps, " %", tolerance, okish)
+
+
+def _largest_gap(gaps: Mapping, unit: str, tolerance: float, okish: float) -> Verdict:
     if not gaps:
         return "FAIL", "no x in common with the published figures"
     x, worst = max(gaps.items(), key=lambda item: abs(item[1]))
-    return _graded(
-        abs(worst), tolerance, okish
-    ), f"largest difference {worst:+.3g} % at {x}, of {len(gaps)}"
+    told = f"largest difference {worst:+.3g}{unit} at {x}, of {len(gaps)}"
+    return _graded(abs(worst), tolerance, okish), told
 
 
 def no_more(series: Series, theirs: Series, *, of: Sequence, okish: float = 0.0) -> Verdict:

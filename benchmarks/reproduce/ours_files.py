@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -11,19 +11,6 @@ from typing import Any
 
 import numpy as np
 from needs import NotMadeError
-
-__all__ = [
-    "answer_means",
-    "coverage_single",
-    "judged_systems",
-    "labels_needed",
-    "mean_words",
-    "overrating",
-    "style_ranks",
-    "style_spread",
-    "style_unfairness",
-    "sweep",
-]
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 Columns = dict[str, Any]
@@ -35,6 +22,12 @@ def read(name: str, command: str) -> dict:
     if not path.is_file():
         raise NotMadeError(f"results/{name} is not there; made by python benchmarks/{command}")
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def with_ends(x: Iterable[str], rows: Iterable[Sequence[float]]) -> Columns:
+    """Values with their intervals, from rows of value, lower and upper end."""
+    y, lower, upper = (list(column) for column in zip(*rows, strict=True))
+    return {"x": list(x), "y": y, "lower": lower, "upper": upper}
 
 
 def style_row(texts: str, system: str) -> dict:
@@ -72,8 +65,7 @@ def matching(texts: str, system: str) -> Columns:
     """Places that a document style gains when the query is in the same style."""
     gains = style_row(texts, system)["c_matching"]["gains"]
     found = {style: gain for style, gain in gains.items() if style != "all" and len(gain) == 3}
-    y, lower, upper = (list(column) for column in zip(*found.values(), strict=True))
-    return {"x": list(found), "y": y, "lower": lower, "upper": upper}
+    return with_ends(found, found.values())
 
 
 def answer_row(answers: str, encoder: str) -> dict:
@@ -90,8 +82,7 @@ def answer_means(answers: str, encoder: str) -> Columns:
 def answer_spread(answers: str, encoders: Sequence[str], what: str = "unfairness") -> Columns:
     """Standard deviation of the system means, by encoder ([W] Fig. 7)."""
     rows = [answer_row(answers, encoder)[what] for encoder in encoders]
-    y, lower, upper = (list(column) for column in zip(*rows, strict=True))
-    return {"x": list(encoders), "y": y, "lower": lower, "upper": upper}
+    return with_ends(encoders, rows)
 
 
 def mean_words(answers: str) -> Columns:
@@ -196,12 +187,7 @@ def overrating(sets: Sequence[str]) -> Columns:
         )
         ratio = judge.mean() / human.mean()
         rows.append(t_interval(100 * (ratio - 1 + (judge - ratio * human) / human.mean())))
-    return {
-        "x": list(sets),
-        "y": [row.estimate for row in rows],
-        "lower": [row.lower for row in rows],
-        "upper": [row.upper for row in rows],
-    }
+    return with_ends(sets, [(row.estimate, row.lower, row.upper) for row in rows])
 
 
 def outfox(source: str, measure: str = "1") -> Columns:
@@ -212,8 +198,7 @@ def outfox(source: str, measure: str = "1") -> Columns:
         for row in rows
         if row["source"] == source and row["kind"] == "unchanged"
     }
-    y, lower, upper = (list(column) for column in zip(*found.values(), strict=True))
-    return {"x": list(found), "y": y, "lower": lower, "upper": upper}
+    return with_ends(found, found.values())
 
 
 def coverage_at(n: int, method: str, sources: Sequence[str]) -> Columns:

@@ -7,19 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "batch_of_one",
-    "length_changes",
-    "limits",
-    "masked_example",
-    "predictions",
-    "prompts",
-    "rank_sums",
-    "relative_deltas",
-    "unfairness_bounds",
-    "unfairness_rows",
-]
-
 Columns = dict[str, Any]
 
 

@@ -104,7 +104,8 @@ def attempts(reader: Reader, folder: Path, *, n: int, seed: int, first: int = 0)
     file = folder / reader.file
     content = file.read_bytes()
     reader.read(folder)  # what is valid has to be readable, or nothing is shown
-    own = {path for path in folder.rglob("*") if path.is_file()} - _working_files(folder)
+    working = ("-wal", "-shm")  # of SQLite
+    own = {p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(working)}
     tally = Tally()
     before = signal.signal(signal.SIGALRM, too_long)
     try:
@@ -117,10 +118,6 @@ def attempts(reader: Reader, folder: Path, *, n: int, seed: int, first: int = 0)
     finally:
         signal.signal(signal.SIGALRM, before)
     return tally
-
-
-def _working_files(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.name.endswith(("-wal", "-shm"))}
 
 
 def _peak() -> int:

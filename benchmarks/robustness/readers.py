@@ -5,13 +5,13 @@ A reader that the library gains belongs here: ``Reader(name, file, write, read)`
 
 from __future__ import annotations
 
-import functools
 import gzip
 import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -79,26 +79,13 @@ START = 1_780_012_800.0  # midnight
 
 @dataclass(frozen=True)
 class Reader:
-    """One reader and one of its files.
-
-    Parameters
-    ----------
-    name : str
-    file : str
-        Which file is damaged, within the folder.
-    write : callable
-        Writes everything that is read to a folder.
-    read : callable
-        Reads it; gets the folder.
-    slow : bool
-        Left out where seconds count.
-    """
+    """One reader and one of its files; what is read is written to a folder before."""
 
     name: str
-    file: str
+    file: str  # which is damaged, within the folder
     write: Callable[[Path], object]
     read: Callable[[Path], object]
-    slow: bool = False
+    slow: bool = False  # left out where seconds count
 
 
 def _text(name: str, content: str | Iterable[str]) -> Callable[[Path], None]:
@@ -296,7 +283,7 @@ def _write_projection(folder: Path) -> None:
     write_projection(fit_projection(human, human + 0.3, encoder="e"), folder / "projection.npz")
 
 
-@functools.cache
+@cache
 def _detector() -> Any:
     from simulated_texts import simulated
 
@@ -489,10 +476,6 @@ def _position(folder: Path) -> object:
 # training and archives
 
 
-def _write_progress(folder: Path) -> None:
-    _progress(folder, write=True)
-
-
 def _progress(folder: Path, *, write: bool = False) -> None:
     from rag_sourcebias.neural.losses import HingeStatistics
     from rag_sourcebias.neural.training_state import Progress
@@ -650,7 +633,8 @@ READERS: tuple[Reader, ...] = (
     Reader("event log: opened again", "log.db", _write_log, _open_log, slow=True),
     Reader("event log: archive", "e.parquet", _write_archive, _archive),
     Reader("state of a follower", "follow.json", _write_position, _position),
-    Reader("training: progress", "progress.json", _write_progress, _progress, slow=True),
+    Reader("training: progress", "progress.json", partial(_progress, write=True), _progress,
+           slow=True),
     Reader("modules of a model", "modules.json", _write_modules, _modules),
 )  # fmt: skip
 
@@ -662,10 +646,6 @@ def _naive_parquet(folder: Path) -> object:
     import pyarrow.parquet as pq
 
     return pq.read_table(folder / "t.parquet").to_pylist()
-
-
-def _naive_npy(folder: Path) -> object:
-    return np.load(folder / "docs.npy", allow_pickle=False)
 
 
 def _naive_npz(folder: Path) -> object:
@@ -690,7 +670,7 @@ def _naive_gzip(folder: Path) -> object:
 
 CONTROLS: tuple[Reader, ...] = (
     Reader("pyarrow alone", "t.parquet", _file("t.parquet", TEXTS), _naive_parquet),
-    Reader("numpy.load alone", "docs.npy", _write_vectors, _naive_npy),
+    Reader("numpy.load alone", "docs.npy", _write_vectors, _at(np.load, "docs.npy")),
     Reader("numpy.load of an archive alone", "labels.npz", _write_npz, _naive_npz),
     Reader("json.loads alone", "parity.json", _write_parity, _naive_json),
     Reader("yaml.safe_load alone", "rules.yaml", _text("rules.yaml", RULES), _naive_yaml),

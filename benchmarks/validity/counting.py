@@ -28,12 +28,9 @@ def counted(
     kept: Path,
     workers: int,
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """Run ``work(*cell, draws, seed)`` until each cell has its runs; chunks done are kept.
+    """Run ``work(*cell, draws, seed)`` until each cell has its runs.
 
-    Parameters
-    ----------
-    kept : Path
-        JSON lines, one per chunk. A file of an earlier, stopped run is gone on with.
+    Chunks are kept as JSON lines; a file of an earlier, stopped run is gone on with.
     """
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {tuple(cell): [] for cell in cells}
     if kept.exists():
