@@ -65,7 +65,7 @@ from rag_sourcebias.infer.means import (
     crossing,
     declared_clusters,
     expit,
-    flipped_mean,
+    means_of,
     normal_quantile,
     of_queries,
     queries_to_tell,
@@ -302,7 +302,7 @@ def measure_bias(
     pairs = paired_correct(answers)
     spread = answer_spread(answers, ddof=config.ddof)
     level = config.confidence_level
-    mean_of = _mean_of(pairs.clusters, config)
+    mean_of = means_of(pairs.clusters, config)
     threshold = _threshold(answers, config, notes, called)
     inversions = attempt(lambda: rank_inversions(answers), notes, f"{called}, order of systems")
     if inversions is not None:
@@ -415,25 +415,15 @@ def _beyond_chance(
 ) -> Iterator[tuple[str, str]]:
     """Yield the inversions that are more than noise: both orders are beyond chance."""
     rows = answered_by_all(answers)
-    mean_of = _mean_of(answers.clusters_of(rows), config)
-    place = {name: i for i, name in enumerate(found.systems)}
+    mean_of = means_of(answers.clusters_of(rows), config)
+    rows_of = dict(zip(found.systems, rows.T, strict=True))
     for better, worse in found.inversions:
-        first, second = rows[:, place[better]], rows[:, place[worse]]
+        first, second = rows_of[better], rows_of[worse]
         human = answers.correct[first] - answers.correct[second]
         score = answers.scores[second] - answers.scores[first]
         with suppress(InsufficientDataError):
             if mean_of(human, bounds=(-1.0, 1.0)).lower > 0 and mean_of(score).lower > 0:
                 yield better, worse
-
-
-def _mean_of(clusters: IntArray | None, config: AnswerConfig) -> Callable[..., Interval]:
-    return partial(
-        flipped_mean,
-        clusters=clusters,
-        confidence_level=config.confidence_level,
-        resamples=config.resamples,
-        seed=config.seed,
-    )
 
 
 # One correctness score, raw and without what style adds to it.

@@ -42,17 +42,12 @@ class PairedAnswers(NamedTuple):
     Parameters
     ----------
     systems : tuple of str, length k
-    question_ids : tuple of str, length m
-    rows : int64 array of shape (m, k)
-        Where each answer stands in the :class:`AnswerScores`.
     scores : float64 array of shape (m, k)
     clusters : int64 array of shape (m,), optional
         Codes of the questions' clusters.
     """
 
     systems: tuple[str, ...]
-    question_ids: tuple[str, ...]
-    rows: IntArray
     scores: FloatArray
     clusters: IntArray | None
 
@@ -78,8 +73,6 @@ def paired_correct(answers: AnswerScores) -> PairedAnswers:
         )
     return PairedAnswers(
         systems=systems,
-        question_ids=tuple(answers.question_ids[i] for i in rows[:, 0]),
-        rows=rows,
         scores=answers.scores[rows],
         clusters=answers.clusters_of(rows),
     )

@@ -1286,6 +1286,20 @@ def flipped_mean(
     )
 
 
+def means_of(
+    clusters: IntArray | None,
+    config: Any,  # noqa: ANN401 - settings of an audit
+) -> Callable[..., Interval]:
+    """Return :func:`flipped_mean` of values of these clusters, at the settings of an audit."""
+    return partial(
+        flipped_mean,
+        clusters=clusters,
+        confidence_level=config.confidence_level,
+        resamples=config.resamples,
+        seed=config.seed,
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundedRatio:
     """Ratio of two sums over independent units, with what one unit could contribute at most.

@@ -332,15 +332,12 @@ class AnnotationPlan(NamedTuple):
     key: AnnotationKey
     units: tuple[AnnotationUnit, ...]
 
-    def rows_of(self, annotator: int) -> list[KeyRow]:
-        """Rows of one annotator in the order in which they are shown."""
-        return [row for row in self.key.rows if row.annotator == annotator]
-
     def items(self, annotator: int) -> list[dict[str, str]]:
-        """Row id and texts of what one annotator sees, in that order."""
+        """Row id and texts of what one annotator sees, in the order in which they are shown."""
         return [
             {"row_id": row.row_id, **shown_texts(self.units[row.unit], row.order)}
-            for row in self.rows_of(annotator)
+            for row in self.key.rows
+            if row.annotator == annotator
         ]
 
 

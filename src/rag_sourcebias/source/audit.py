@@ -44,8 +44,8 @@ from rag_sourcebias.infer.means import (
     effective_number,
     expit,
     fewest_clusters,
-    flipped_mean,
     group_codes,
+    means_of,
     published_delta,
     queries_for_verdict,
     require_clusters,
@@ -1254,14 +1254,7 @@ def _win_rate(
         )
     interval = clustered_mean(found.above, code, confidence_level=level, bounds=(0.0, 1.0))
     if dependence.clusters is not None:
-        interval = flipped_mean(
-            found.above,
-            code,
-            confidence_level=level,
-            bounds=(0.0, 1.0),
-            resamples=config.resamples,
-            seed=config.seed,
-        )
+        interval = means_of(code, config)(found.above, bounds=(0.0, 1.0))
     if not variance > 0:
         return interval
     half = t_quantile(0.5 + level / 2, degrees) * math.sqrt(variance) / len(found.above)

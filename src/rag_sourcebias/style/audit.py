@@ -41,6 +41,7 @@ from rag_sourcebias.infer.means import (
     dirichlet_sums,
     flipped_mean,
     group_codes,
+    means_of,
     normal_quantile,
     of_queries,
     published_delta,
@@ -75,8 +76,9 @@ from rag_sourcebias.style.measure import (
     adjusted_from_means,
     compare_ranks,
     friedman_test,
-    length_adjusted,
     length_columns,
+    length_slope,
+    lengths_vary,
     matching_gains,
     max_unfairness,
     rank_versions,
@@ -262,23 +264,23 @@ class StyleMatrixIntervals(NamedTuple):
     mean_unfairness : Interval or None
         Mean over query styles ([W] Table 1, Avg).
     adjusted_ranks : tuple of tuple of Interval or None, shape (q, d)
-        Average ranks at equal length (:func:`length_adjusted`); empty without lengths, and where
-        they cannot be told apart from styles.
-    length_slopes : tuple of float, length q
-        Empty where ``adjusted_ranks`` is.
+        Average ranks at equal length (:func:`adjusted_from_means`); rows are empty where lengths
+        cannot be told apart from styles.
+    length_slopes : tuple of float or None, length q
+        None where rows of ``adjusted_ranks`` are empty.
     """
 
     average_ranks: tuple[tuple[Interval | None, ...], ...]
     unfairness: tuple[Interval | None, ...]
     mean_unfairness: Interval | None
-    adjusted_ranks: tuple[tuple[Interval | None, ...], ...] = ()
-    length_slopes: tuple[float, ...] = ()
+    adjusted_ranks: tuple[tuple[Interval | None, ...], ...]
+    length_slopes: tuple[float | None, ...]
 
 
 def style_matrix_intervals(
     matrix: StyleMatrix,
+    lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64],
     *,
-    lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None,
     ddof: int = 0,
     confidence_level: float = 0.95,
     resamples: int = 10_000,
@@ -288,18 +290,15 @@ def style_matrix_intervals(
 
     Parameters
     ----------
-    lengths : array of shape (n, d), optional
-        Length of every document version, positive; gives ranks at equal length.
+    lengths : array of shape (n, d)
+        Length of every document version, positive.
     ddof : int
         Of the unfairness score.
 
-    Raises
-    ------
-    InsufficientDataError
-        If there are fewer than 2 queries.
-
     Notes
     -----
+    Of one query there are no intervals.
+
     An average rank is a mean of bounded values: its ends are Gaffke's, with one query more at the
     last or at the first place (:func:`~rag_sourcebias.infer.means.dirichlet_sums`).
 
@@ -311,30 +310,25 @@ def style_matrix_intervals(
     """
     n, q, d = matrix.ranks.shape
     if n < _MIN_QUERIES:
-        raise InsufficientDataError(
-            f"intervals need at least {_MIN_QUERIES} queries, there is {n}",
-            n=n,
-            n_needed=_MIN_QUERIES,
-        )
-    columns, terms = matrix.ranks.reshape(n, q * d), []
-    if lengths is not None:
-        terms = [length_columns(matrix.ranks[:, a], lengths) for a in range(q)]
+        return StyleMatrixIntervals(((None,) * d,) * q, (None,) * q, None, ((),) * q, (None,) * q)
+    terms = np.stack([length_columns(matrix.ranks[:, a], lengths) for a in range(q)], axis=1)
     # One resampling for everything: a query is drawn with its ranks and its lengths.
-    columns = np.concatenate((columns, *terms), axis=1)
+    columns = np.concatenate((matrix.ranks.reshape(n, -1), terms.reshape(n, -1)), axis=1)
     drawn, share = dirichlet_sums(columns, resamples=resamples, rng=rng)
     sums = drawn[:, : q * d]
-    found = None  # also where length and style cannot be told apart
-    if lengths is not None:
-        found = if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
-    adjusted: tuple[Interval | None, ...] = ()
-    if found is not None:
-        means = np.split(drawn[:, q * d :] / (1 - share[:, None]), q, axis=1)
-        adjusted = bootstrap_intervals(
-            np.concatenate([row.adjusted for row in found]),
-            np.concatenate([adjusted_from_means(part) for part in means], axis=1),
+    means = terms.mean(axis=0)
+    adjusted: tuple[tuple[Interval | None, ...], ...] = ((),) * q
+    slopes: list[float | None] = [None] * q
+    if lengths_vary(means):
+        slopes = length_slope(means).tolist()
+        resampled = drawn[:, q * d :] / (1 - share[:, None])
+        found = bootstrap_intervals(
+            adjusted_from_means(means).ravel(),
+            adjusted_from_means(resampled.reshape(-1, *means.shape)).reshape(-1, q * d),
             n=n,
             confidence_level=confidence_level,
         )
+        adjusted = _by_row(found, d)
 
     tail = (1 - confidence_level) / 2
     parts = [slice(a, a + 1) for a in range(q)]
@@ -346,7 +340,7 @@ def style_matrix_intervals(
         highest = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
         ends = np.stack((matrix.average.ravel(), lowest, highest), axis=1).tolist()
         of_cell = partial(of_queries, level=confidence_level, method=InferCode.GAFFKE, n=n)
-        cells = [of_cell(*found) for found in ends]
+        cells = [of_cell(*cell) for cell in ends]
         shaped = sums.reshape(-1, q, d)
         inverted = partial(_unfairness, share=share, n=n, ddof=ddof, level=confidence_level)
         if n >= _MIN_UNFAIR:
@@ -362,8 +356,8 @@ def style_matrix_intervals(
         average_ranks=_by_row(cells, d),
         unfairness=tuple(rows[:q]),
         mean_unfairness=rows[-1],
-        adjusted_ranks=_by_row(adjusted, d),
-        length_slopes=() if found is None else tuple(row.slope for row in found),
+        adjusted_ranks=adjusted,
+        length_slopes=tuple(slopes),
     )
 
 
@@ -466,10 +460,9 @@ def style_system(
         ranks=rank_versions(similarity),
         clusters=clusters,
     )
-    intervals = if_enough(  # None of a single query
-        style_matrix_intervals,
+    intervals = style_matrix_intervals(
         matrix,
-        lengths=np.stack(
+        np.stack(
             [np.maximum(word_counts(c), 1) for c in columns_of(complete.documents).values()],
             axis=1,
         ),
@@ -496,7 +489,7 @@ def style_system(
         query_ids=complete.query_ids,
         ranks=matrix.ranks,
         rows=rows,
-        mean_unfairness=None if intervals is None else intervals.mean_unfairness,
+        mean_unfairness=intervals.mean_unfairness,
         finding=finding,
         evidence=evidence_of(matrix.ranks[:, at], complete, rows[at], finding, config.original),
         matching=_matching(matrix, config),
@@ -505,14 +498,8 @@ def style_system(
 
 
 def _rows(
-    matrix: StyleMatrix,
-    intervals: StyleMatrixIntervals | None,
-    config: StyleConfig,
+    matrix: StyleMatrix, found: StyleMatrixIntervals, config: StyleConfig
 ) -> tuple[StyleRow, ...]:
-    _, q, d = matrix.ranks.shape
-    found = intervals or StyleMatrixIntervals(
-        average_ranks=((None,) * d,) * q, unfairness=(None,) * q, mean_unfairness=None
-    )
     return tuple(
         StyleRow(
             query_style=form,
@@ -530,8 +517,8 @@ def _rows(
                 resamples=config.resamples,
                 rng=np.random.default_rng((config.seed, 2)),
             ),
-            adjusted_ranks=found.adjusted_ranks[at] if found.adjusted_ranks else (),
-            length_slope=found.length_slopes[at] if found.adjusted_ranks else None,
+            adjusted_ranks=found.adjusted_ranks[at],
+            length_slope=found.length_slopes[at],
         )
         for at, form in enumerate(matrix.query_styles)
     )
@@ -587,22 +574,22 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
         StyleGain(
             style=style,
             mean=float(column.mean()),
-            gain=if_enough(_mean_of(matrix.clusters, config), column),
+            gain=if_enough(means_of(matrix.clusters, config), column),
         )
         for style, column in zip((*styles, ""), columns, strict=True)
     )
 
 
-def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> Iterator[str]:
+def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals) -> Iterator[str]:
     tied = np.diff(np.sort(averaged, axis=2), axis=2) == 0
     some = np.count_nonzero(tied.any(axis=2))
     if some:
         whole = np.count_nonzero(tied.all(axis=2))
         rest = f", {whole} of them tie every version" if whole else ""
         yield f"{some} of {tied[..., 0].size} rankings (queries × query styles) hold ties{rest}"
-    if intervals is None:
+    if len(averaged) < _MIN_QUERIES:
         yield "there are no intervals: they need at least 2 queries"
-    elif not intervals.adjusted_ranks:
+    elif not intervals.adjusted_ranks[0]:
         yield (
             "no ranks at equal length: every style keeps its length relative to the others, so "
             "length and style cannot be told apart"
@@ -954,7 +941,7 @@ def style_quality(
 def _quality_rows(
     scores: Mapping[str, SourceScores], clusters: IntArray | None, config: StyleConfig
 ) -> Iterator[StyleQuality]:
-    mean_of = _mean_of(clusters, config)
+    mean_of = means_of(clusters, config)
     for form, found in scores.items():
         for measure in found.measures:
             if measure == "Recall@1":
@@ -1022,7 +1009,7 @@ def index_scores(run: Run, corpora: StyleCorpora, config: StyleConfig) -> Iterat
             doc_style=style,
             measure=measure,
             mean=float(values.mean()),
-            score=_share(values, _mean_of(corpora.clusters, config)),
+            score=_share(values, means_of(corpora.clusters, config)),
             relative_delta=delta,
             interval=interval,
         )
@@ -1030,16 +1017,6 @@ def index_scores(run: Run, corpora: StyleCorpora, config: StyleConfig) -> Iterat
 
 def _share(values: FloatArray, mean_of: Callable[..., Interval]) -> Interval | None:
     return if_enough(mean_of, np.clip(values, 0.0, 1.0), bounds=(0.0, 1.0))
-
-
-def _mean_of(clusters: IntArray | None, config: StyleConfig) -> Callable[..., Interval]:
-    return partial(
-        flipped_mean,
-        clusters=clusters,
-        confidence_level=config.confidence_level,
-        resamples=config.resamples,
-        seed=config.seed,
-    )
 
 
 # Encoders and BM25, asked the same things: similarity of versions, and search.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, if_enough
+from rag_sourcebias.core.errors import DataError, as_generator, if_enough
 from rag_sourcebias.infer.means import (
     Correction,
     adjust_p_values,
@@ -389,53 +389,6 @@ def matching_gains(matrix: StyleMatrix, styles: Sequence[str]) -> FloatArray:
 _CONSTANT = 1e-12
 
 
-class LengthAdjusted(NamedTuple):
-    """Average ranks with and without the part that length explains.
-
-    Parameters
-    ----------
-    average, adjusted : float64 arrays of shape (k,)
-        Both sum to k(k + 1)/2; an adjusted average may leave [1, k].
-    slope : float
-        Ranks per unit of ln(length); negative when longer versions rank higher.
-    """
-
-    adjusted: FloatArray
-    slope: float
-
-
-def length_adjusted(
-    ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[Any]
-) -> LengthAdjusted:
-    """Average rank of each style at the mean log length of all versions of a document.
-
-    Parameters
-    ----------
-    ranks : float array of shape (n, k)
-    lengths : number array of shape (n, k)
-        Length of each version, such as words; positive.
-
-    Raises
-    ------
-    DataError
-        If shapes disagree or a length is not positive and finite.
-    InsufficientDataError
-        If lengths do not vary within styles, so that length and style cannot be told apart.
-    """
-    means = length_columns(ranks, lengths).mean(axis=0)
-    k = ranks.shape[1]
-    if _spread(means, k) < _CONSTANT:
-        raise InsufficientDataError(
-            f"over {len(ranks)} queries every style keeps its length relative to the other "
-            "versions, so length and style cannot be told apart; more queries are needed",
-            n=len(ranks),
-        )
-    return LengthAdjusted(
-        adjusted=adjusted_from_means(means),
-        slope=float(_slope(means, k)),
-    )
-
-
 def length_columns(ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[Any]) -> FloatArray:
     """Per-query terms whose means determine the adjusted ranks, to resample queries by.
 
@@ -461,22 +414,40 @@ def adjusted_from_means(means: FloatArray) -> FloatArray:
     -------
     float64 array of shape (..., k)
     """
-    k = means.shape[-1] // 2 - 1
-    return means[..., :k] - _slope(means, k)[..., None] * means[..., k : 2 * k]
+    ranks, x = _by_style(means)
+    return ranks - length_slope(means)[..., None] * x
 
 
-def _spread(means: FloatArray, k: int) -> FloatArray:
+def length_slope(means: FloatArray) -> FloatArray:
+    """Ranks per unit of ln(length), from means of :func:`length_columns`.
+
+    Negative where longer versions rank higher; 0 where lengths do not vary.
+    """
+    ranks, x = _by_style(means)
+    spread = _spread(means)
+    shared = means[..., -2] - np.sum(ranks * x, axis=-1)
+    return np.asarray(np.divide(shared, spread, out=np.zeros_like(spread), where=_varies(means)))
+
+
+def lengths_vary(means: FloatArray) -> bool:
+    """Whether lengths vary within styles, so that length and style can be told apart."""
+    return bool(np.all(_varies(means)))
+
+
+def _varies(means: FloatArray) -> npt.NDArray[np.bool_]:
+    return _spread(means) >= _CONSTANT
+
+
+def _spread(means: FloatArray) -> FloatArray:
     """Mean over queries of Σ (x − x̄ of its style)²."""
-    x = means[..., k : 2 * k]
+    _, x = _by_style(means)
     return np.asarray(means[..., -1] - np.sum(x * x, axis=-1))
 
 
-def _slope(means: FloatArray, k: int) -> FloatArray:
-    spread = _spread(means, k)
-    shared = means[..., -2] - np.sum(means[..., :k] * means[..., k : 2 * k], axis=-1)
-    return np.asarray(
-        np.divide(shared, spread, out=np.zeros_like(spread), where=spread >= _CONSTANT)
-    )
+def _by_style(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean rank and mean centred log length of each style."""
+    k = means.shape[-1] // 2 - 1
+    return means[..., :k], means[..., k : 2 * k]
 
 
 # The verdict of a style audit: are styles ranked apart, alike, or can nobody tell yet.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.table import Table
 
 from rag_sourcebias.core.errors import DataError, require_distinct, require_name, setting
 from rag_sourcebias.infer.verified import read_verification, require_informative
@@ -33,7 +32,13 @@ from rag_sourcebias.tagging.rules import (
     read_rules,
     shared_date,
 )
-from rag_sourcebias.tagging.tables import example_table, local_lines, rate_text, result_parts
+from rag_sourcebias.tagging.tables import (
+    empty_table,
+    example_table,
+    local_lines,
+    rate_text,
+    result_parts,
+)
 from rag_sourcebias.tagging.verify import LocalError, VerifiedTagger
 from rag_sourcebias.terminal.console import INTERRUPTED, err, out, say, show, stages, tell
 from rag_sourcebias.terminal.options import choice, require_writable_file, spread
@@ -292,13 +297,12 @@ _LEFT_OUT = {
 def show_detector(detector: Detector, *, grouped_by: str) -> None:
     """Print what a detector does to documents it has not seen."""
     report = detector.report
-    table = Table(title=f"{detector.target} detector, held out", title_justify="left")
-    table.add_column(detector.target, overflow="fold")
-    table.add_column("documents", justify="right")
-    table.add_column("AUROC", justify="right")
-    for label in report.labels:
-        table.add_column(f"tagged {label}", justify="right", overflow="fold")
-    table.add_column("unknown", justify="right")
+    tagged = [f"tagged {label}" for label in report.labels]
+    table = empty_table(
+        f"{detector.target} detector, held out",
+        [detector.target],
+        ["documents", "AUROC", *tagged, "unknown"],
+    )
     for label, row in zip(report.labels, report.confusion, strict=True):
         cells = (f"{sum(row):,}", f"{report.auroc[label]:.3f}", *(f"{n:,}" for n in row))
         table.add_row(label, *cells)
@@ -347,10 +351,8 @@ def _show_elsewhere(detector: Detector) -> None:
             "(--domain, or a file each) to see how wrong it is on one it has not seen"
         )
         return
-    table = Table(title="Each domain left out", title_justify="left")
-    table.add_column("domain", overflow="fold")
-    for name in ("documents", "wrong, if all were decided", "left unknown", "wrong of decided"):
-        table.add_column(name, justify="right")
+    numbers = ("documents", "wrong, if all were decided", "left unknown", "wrong of decided")
+    table = empty_table("Each domain left out", ["domain"], numbers)
     for one in detector.foreign:
         shares = (one.error_of_all, one.unknown, one.error)
         table.add_row(

@@ -18,13 +18,13 @@ from rag_sourcebias.tagging.verify import LocalError
 UNKNOWN = "(unknown)"
 
 
-def _table(title: str | None, left: Iterable[str], right: Iterable[str]) -> Table:
+def empty_table(title: str | None, left: Iterable[str], right: Iterable[str]) -> Table:
     """Return a table without rows: columns of names, then columns of numbers."""
     table = Table(title=title, title_justify="left")
     for column in left:
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for column in right:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     return table
 
 
@@ -43,7 +43,7 @@ def result_parts(
 ) -> Iterator[str | Table]:
     """Yield what was written, how sources and styles are distributed, and what to look at."""
     written = "would be written" if result.dry_run else "written"
-    table = _table(
+    table = empty_table(
         escape(store.name), (), ("documents", written, "unchanged", "untagged", "missing")
     )
     table.add_row(
@@ -124,7 +124,7 @@ def local_lines(found: LocalError) -> Iterator[str]:
 
 def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
     """Number and share of each name, most frequent first, and of the documents without one."""
-    table = _table(None, [what], ["documents", "share"])
+    table = empty_table(None, [what], ["documents", "share"])
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     named = ((escape(name), n) for name, n in rows)
     for name, n in (*named, (UNKNOWN, total - sum(counts.values()))):
@@ -135,9 +135,8 @@ def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
 
 def example_table(store: DocumentStore, taggers: Sequence[Tagger]) -> Table:
     """Return some of the first documents of each source with the tags they would get."""
-    table = Table(title="Examples", title_justify="left")
-    for column in ("document", "source", "style", "pair", "origin", "confidence"):
-        table.add_column(column, overflow="fold")
+    columns = ("document", "source", "style", "pair", "origin", "confidence")
+    table = empty_table("Examples", columns, ())
     shown: dict[str | None, int] = {}
     for doc_id, tags in tag_documents(islice(store.documents(), _LOOKED_AT), taggers):
         shown[tags.source] = shown.get(tags.source, 0) + 1
@@ -167,7 +166,9 @@ def summary_parts(name: str, found: TagSummary) -> Iterator[str | Table]:
         yield share_table("style", styles, n)
     origins = sorted({origin for origin, _ in found.origins}, key=lambda o: (o is None, o or ""))
     if sources or any(origins):
-        table = _table("How sources are known", ["origin"], ["with a source", "source unknown"])
+        table = empty_table(
+            "How sources are known", ["origin"], ["with a source", "source unknown"]
+        )
         for origin in origins:
             known, unknown = (f"{found.origins[origin, flag]:,}" for flag in (True, False))
             table.add_row(origin or "(not tagged)", known, unknown)

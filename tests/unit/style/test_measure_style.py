@@ -11,7 +11,7 @@ from rag_sourcebias.core.texts import StyledTexts
 from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.style.audit import measure_style_bias
 from rag_sourcebias.style.data import StyleConfig
-from rag_sourcebias.style.measure import length_adjusted
+from rag_sourcebias.style.measure import adjusted_from_means, length_columns, length_slope
 
 DOCS = ("human", "a", "b", "c")
 FORMS = ("original", "a", "c")
@@ -60,9 +60,11 @@ def test_every_figure_against_its_definition():
         assert row.unfairness_interval.estimate == pytest.approx(row.unfairness.score)
         expected = stats.friedmanchisquare(*own.T)
         assert row.friedman.statistic == pytest.approx(expected.statistic)
-        adjusted = length_adjusted(own, lengths)
-        assert row.length_slope == pytest.approx(adjusted.slope)
-        assert [i.estimate for i in row.adjusted_ranks] == pytest.approx(adjusted.adjusted)
+        columns = length_columns(own, lengths).mean(axis=0)
+        assert row.length_slope == pytest.approx(length_slope(columns))
+        assert [i.estimate for i in row.adjusted_ranks] == pytest.approx(
+            adjusted_from_means(columns)
+        )
         assert [(p.first, p.second) for p in row.against_original] == [
             (style, "human") for style in DOCS[1:]
         ]

@@ -6,17 +6,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.style.audit import style_matrix_intervals
 from rag_sourcebias.style.measure import (
     StyleMatrix,
-    length_adjusted,
+    adjusted_from_means,
+    length_columns,
+    length_slope,
     max_unfairness,
     rank_versions,
     unfairness_score,
 )
 
 STYLES = tuple("abcd")
+
+
+def intervals(m, **settings):
+    """Of versions that are all of one length."""
+    return style_matrix_intervals(m, np.ones(m.ranks[:, 0].shape), **settings)
 
 
 def matrix(n, *, effect=0.5, match=0.0, seed=0):
@@ -30,7 +36,7 @@ def test_average_ranks_against_clopper_and_pearson():
     rng = np.random.default_rng(4)
     scores = rng.normal([0.9, 0.0], 1, (24, 1, 2))
     m = StyleMatrix(query_styles=("q",), doc_styles=("a", "b"), ranks=rank_versions(scores))
-    found = style_matrix_intervals(m, resamples=100_000)
+    found = intervals(m, resamples=100_000)
     seconds = int((m.ranks[:, 0, 0] == 2).sum())
     low, high = stats.binomtest(seconds, 24).proportion_ci(method="exact")
     cell = found.average_ranks[0][0]
@@ -45,7 +51,7 @@ def test_average_ranks_against_clopper_and_pearson():
 @pytest.mark.parametrize(("n", "effect"), [(12, 1.0), (60, 0.3)])
 def test_unfairness_against_a_literal_inversion(n, effect):
     m = matrix(n, effect=effect)
-    found = style_matrix_intervals(m, rng=0)
+    found = intervals(m, rng=0)
     ranks = m.ranks[:, 2] - 2.5
     mean, rng = ranks.mean(axis=0), np.random.default_rng(9)
     weights = rng.dirichlet(np.ones(n + 1), 20_000)
@@ -64,7 +70,7 @@ def test_unfairness_against_a_literal_inversion(n, effect):
 
 
 def test_unfairness_interval_reaches_0_without_preferences():
-    for interval in style_matrix_intervals(matrix(50, effect=0.0), rng=1).unfairness:
+    for interval in intervals(matrix(50, effect=0.0), rng=1).unfairness:
         assert interval.lower == 0
         assert interval.upper < max_unfairness(4) / 4
 
@@ -72,7 +78,7 @@ def test_unfairness_interval_reaches_0_without_preferences():
 def test_queries_that_all_agree_leave_room_for_one_that_does_not():
     ranks = np.tile(np.arange(1.0, 5.0), (9, 1, 1))
     m = StyleMatrix(query_styles=("q",), doc_styles=STYLES, ranks=ranks)
-    found = style_matrix_intervals(m, resamples=20_000)
+    found = intervals(m, resamples=20_000)
     assert found.unfairness == (None,)  # fewer than 10 queries
     share = 1 - 0.025 ** (1 / 9)
     assert found.average_ranks[0][0].lower == 1
@@ -82,27 +88,31 @@ def test_queries_that_all_agree_leave_room_for_one_that_does_not():
 def test_ranks_at_equal_length_against_a_literal_bootstrap():
     m = matrix(40, match=1.0)
     lengths = np.random.default_rng(0).integers(50, 300, (40, 4)) * np.array([1, 2, 4, 8])
-    found = style_matrix_intervals(m, lengths=lengths, rng=0)
-    plain = style_matrix_intervals(m, rng=0)
-    assert (plain.adjusted_ranks, plain.length_slopes) == ((), ())
+    found = style_matrix_intervals(m, lengths, rng=0)
+    plain = intervals(m, rng=0)
+    assert (plain.adjusted_ranks, plain.length_slopes) == (((),) * 4, (None,) * 4)
     draws = np.random.default_rng(1).integers(0, 40, (2000, 40))
     for at in (0, 3):
         ranks = m.ranks[:, at]
-        literal = np.array([length_adjusted(ranks[r], lengths[r]).adjusted for r in draws])
-        expected = length_adjusted(ranks, lengths)
-        assert found.length_slopes[at] == pytest.approx(expected.slope)
+        columns = length_columns(ranks, lengths)
+        literal = adjusted_from_means(np.array([columns[r].mean(axis=0) for r in draws]))
+        means = columns.mean(axis=0)
+        expected = adjusted_from_means(means)
+        assert found.length_slopes[at] == pytest.approx(length_slope(means))
         for j, interval in enumerate(found.adjusted_ranks[at]):
-            assert interval.estimate == pytest.approx(expected.adjusted[j])
+            assert interval.estimate == pytest.approx(expected[j])
             low, high = np.quantile(literal[:, j], [0.0245, 0.9755])
             assert (interval.lower, interval.upper) == pytest.approx((low, high), abs=0.15)
 
 
 def test_styles_that_keep_their_relative_length_are_not_adjusted():
-    found = style_matrix_intervals(matrix(30), lengths=np.tile([10, 20, 30, 40], (30, 1)))
-    assert found.adjusted_ranks == ()
+    found = style_matrix_intervals(matrix(30), np.tile([10, 20, 30, 40], (30, 1)))
+    assert found.adjusted_ranks == ((),) * 4
     assert found.average_ranks[0][0] is not None
 
 
-def test_one_query_is_refused():
-    with pytest.raises(InsufficientDataError, match="at least 2 queries"):
-        style_matrix_intervals(matrix(1), resamples=10)
+def test_one_query_has_no_interval():
+    found = intervals(matrix(1), resamples=10)
+    assert found.average_ranks == ((None,) * 4,) * 4
+    assert found.adjusted_ranks == ((),) * 4
+    assert (found.unfairness, found.mean_unfairness) == ((None,) * 4, None)
