@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import PathLike, read_fitted, write_fitted
-from rag_sourcebias.core.data import DocTags, FloatArray, Run, TagTable
+from rag_sourcebias.core.data import DocTags, FloatArray
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.means import clustered_mean, group_codes, normal_quantile, t_quantile
-from rag_sourcebias.measure.relevance import source_codes_for
 
 # Tag-aware parity calibration: documents of one source get other scores, in the same order.
 # An encoder may give the rewrite of a text a systematically higher score than the text. Scores of
@@ -78,28 +77,6 @@ class ParityCalibration:
         offsets = {s: gap.estimate for s, gap in zip(self.sources, self.gaps, strict=True)}
         moves = [0.0 if source is None else offsets.get(source, 0.0) for source in sources]
         return np.asarray(scores, dtype=np.float64) + np.array(moves, dtype=np.float64)
-
-    def apply_to(self, run: Run, tags: TagTable) -> Run:
-        """Return the run in the order of its calibrated scores; ties keep their order.
-
-        Documents below the depth of the run cannot come up: retrieve deeper than is shown.
-        """
-        if run.scores is None:
-            raise DataError(f"run {run.name!r} has no scores; parity calibration needs them")
-        codes = source_codes_for(run.doc_ids, tags)[run.doc_codes]
-        scores = run.scores.astype(np.float64)
-        for source, gap in zip(self.sources, self.gaps, strict=True):
-            if source in tags.sources:
-                scores[codes == tags.sources.index(source)] += gap.estimate
-        return Run.from_arrays(
-            query_ids=run.query_ids,
-            query_codes=run.query_codes,
-            doc_codes=run.doc_codes,
-            doc_ids=run.doc_ids,
-            scores=scores,
-            name=run.name,
-            sort_by_score=True,
-        )
 
 
 # A fitted parity calibration as a JSON file.

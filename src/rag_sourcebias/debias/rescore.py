@@ -1,12 +1,12 @@
 """A retriever whose results are given new scores before anyone sees them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Query, RankedList, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
 from rag_sourcebias.debias.parity import ParityCalibration
@@ -27,7 +27,7 @@ class RescoredSpec:
     ----------
     first : RetrieverSpec
     rescorer : Rescorer
-        Its ``apply_to(run, tags)`` is used where it has one; otherwise it is called query by query.
+        Called query by query.
     name : str, optional
         ``"<first>+<kind of rescorer>"`` by default.
     candidates : int
@@ -171,9 +171,6 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
         If a query or document of the run is unknown, or the rescorer does not return one finite
         number for each document.
     """
-    apply_to: Callable[[Run, TagTable], Run] | None = getattr(rescorer, "apply_to", None)
-    if apply_to is not None:
-        return apply_to(run, corpus.tags)
     asked, rows = searched_texts(run, corpus, queries)
     scores = np.empty(len(run), dtype=np.float64)
     for index, (text, found) in enumerate(zip(asked, run, strict=True)):

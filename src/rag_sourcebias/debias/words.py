@@ -206,10 +206,14 @@ class DebiasVerdict:
     @property
     def winner(self) -> str:
         """Source that ranks higher now, where one does."""
-        c, now = self.report.config, self.skew.after
-        base = now is not None and now.estimate > c.target
-        names = short_names((c.baseline_source, self.dataset.other))
-        return names[c.baseline_source if base else self.dataset.other]
+        base, other = self.names
+        now = self.skew.after
+        return base if now is not None and now.estimate > self.report.config.target else other
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Short names of the baseline and of the source compared with it."""
+        return tuple(short_names((self.report.config.baseline_source, self.dataset.other)).values())
 
     @property
     def turned(self) -> bool:
@@ -493,13 +497,13 @@ def _judged(verdict: DebiasVerdict) -> str:
         return ""
     parts = [
         f"{name} text {was:.0%} before and {now:.0%} after"
-        for name, was, now in zip(_source_names(verdict), before, after, strict=True)
+        for name, was, now in zip(verdict.names, before, after, strict=True)
     ]
     return f"Of what stands on the first {verdict.skew.cutoff} ranks was judged: {join(parts)}."
 
 
 def _first_answer(verdict: DebiasVerdict) -> str:
-    cutoff, names = verdict.skew.cutoff, _source_names(verdict)
+    cutoff, names = verdict.skew.cutoff, verdict.names
     base, same, other = _sides(verdict.outcome, cutoff)
     base_before, _, other_before = _sides(verdict.dataset.outcomes[0], cutoff)
     return (
@@ -510,14 +514,8 @@ def _first_answer(verdict: DebiasVerdict) -> str:
     )
 
 
-def _source_names(verdict: DebiasVerdict) -> tuple[str, str]:
-    base = verdict.report.config.baseline_source
-    names = short_names((base, verdict.dataset.other))
-    return names[base], names[verdict.dataset.other]
-
-
 def _before_and_after(verdict: DebiasVerdict, *, several: bool) -> tuple[FirstRow, ...]:
-    cutoff, names = verdict.skew.cutoff, _source_names(verdict)
+    cutoff, names = verdict.skew.cutoff, verdict.names
     where = f"{shorten(verdict.on, _LONGEST)}, " if several else ""
     return tuple(
         FirstRow(

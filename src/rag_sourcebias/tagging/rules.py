@@ -421,9 +421,10 @@ class Condition:
         require_one_of("operator", self.operator, OPERATORS)
         text = isinstance(expected, str) and expected != ""
         several = isinstance(expected, Collection) and not isinstance(expected, str)
+        pattern_given = (text, "a pattern; expected a non-empty text")
         fits, wanted = {
-            "regex": (text, "a pattern; expected a non-empty text"),
-            "glob": (text, "a pattern; expected a non-empty text"),
+            "regex": pattern_given,
+            "glob": pattern_given,
             "present": (isinstance(expected, bool), "true or false"),
             "equals": (isinstance(expected, _Scalar), "one text, number, true or false"),
             "in": (

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
@@ -23,6 +23,7 @@ from rag_sourcebias.debias.parity import (
     read_parity,
     write_parity,
 )
+from rag_sourcebias.debias.rescore import rescore_run
 
 LLM = "llm:x"
 
@@ -85,19 +86,20 @@ def test_the_order_within_a_source_stays() -> None:
 
 
 def test_a_run_comes_out_in_the_order_of_its_new_scores(offset: ParityCalibration) -> None:
-    tags = TagTable.from_tags(
-        [("h", DocTags(source="human")), ("l", DocTags(source=LLM)), ("u", DocTags())]
-    )
+    known = [("h", DocTags(source="human")), ("l", DocTags(source=LLM)), ("u", DocTags())]
+    tags = TagTable.from_tags([*known, ("?", DocTags())])
+    corpus, queries = Corpus(texts=("",) * 4, tags=tags), [Query(query_id="q", text="?")]
     ranked = RankedList(
         query_id="q", doc_ids=("l", "h", "u", "?"), scores=np.float32([0.53, 0.52, 0.5, 0.47])
     )
-    moved = offset.apply_to(Run.from_lists([ranked]), tags)
+    moved = rescore_run(Run.from_lists([ranked]), offset, corpus, queries)
     assert [moved.doc_ids[c] for c in moved.doc_codes] == ["h", "u", "l", "?"]
     assert moved.scores is not None
     gap = offset.gaps[0].estimate
     np.testing.assert_allclose(moved.scores, np.float32([0.52, 0.5, 0.53 + gap, 0.47]))
-    with pytest.raises(DataError, match="has no scores"):
-        offset.apply_to(Run.from_lists([RankedList(query_id="q", doc_ids=("l",))]), tags)
+    unscored = Run.from_lists([RankedList(query_id="q", doc_ids=("l",))])
+    with pytest.raises(DataError, match="scores of the 1 documents, there are none"):
+        rescore_run(unscored, offset, corpus, queries)
 
 
 def test_documents_of_no_fitted_source_need_no_scores(offset: ParityCalibration) -> None:

@@ -51,7 +51,7 @@ class Fixed:
 
 
 class Plain:
-    """A rescorer without ``apply_to``: the last documents first, if the query asks for it."""
+    """The last documents first, if the query asks for it."""
 
     def __init__(self, answer=None) -> None:
         self.answer, self.calls = answer, []
@@ -89,7 +89,7 @@ def test_more_candidates_are_rescored_than_are_shown() -> None:
 
 
 @pytest.mark.parametrize("scored", [True, False])
-def test_a_rescorer_without_apply_to_is_called_query_by_query(scored: bool) -> None:
+def test_a_rescorer_is_called_query_by_query(scored: bool) -> None:
     plain = Plain()
     spec = RescoredSpec(Fixed(scored=scored), plain)
     run = spec.build(CORPUS).retrieve(QUERIES, 10)
@@ -101,19 +101,6 @@ def test_a_rescorer_without_apply_to_is_called_query_by_query(scored: bool) -> N
     assert scores == ([10.0 - i for i in range(10)] if scored else None)
     assert spec.name == "fixed+Plain"
     assert spec.settings == {"kind": "fixed", "rescore.kind": "Plain", "rescore.candidates": "100"}
-
-
-def test_called_query_by_query_gives_what_apply_to_gives() -> None:
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(3, 10))
-    run = Run.from_dict(
-        {f"q{i}": dict(zip(DOCS, scores[i].tolist(), strict=True)) for i in range(3)}
-    )
-    found = offset(0.4)
-    whole = rescore_run(run, found, CORPUS, QUERIES)
-    single = rescore_run(run, found.__call__, CORPUS, QUERIES)
-    assert [ids(whole, i) for i in range(3)] == [ids(single, i) for i in range(3)]
-    assert whole.scores == pytest.approx(single.scores, abs=1e-6)
 
 
 @pytest.mark.parametrize("answer", [[1.0], [float("nan")] * 10, [float("inf")] * 10])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -111,17 +112,11 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     packed = io.BytesIO()
     np.savez_compressed(packed, **detector.arrays())  # type: ignore[arg-type]
     record = _Record(
-        target=detector.target,
-        labels=detector.labels,
+        **_shared(detector),
         factor=detector.calibration.factor,
         likeness_limit=detector.domain.limit,
-        threshold=detector.threshold,
-        max_error=detector.max_error,
         converged=detector.linear.converged,
         fingerprint=detector.fingerprint,
-        versions=detector.versions,
-        report=detector.report,
-        foreign=detector.foreign,
         arrays_sha256=hashlib.sha256(packed.getvalue()).hexdigest(),
     )
     try:
@@ -138,6 +133,12 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _shared(found: Detector | _Record) -> dict[str, Any]:
+    """Return what a detector and its record hold alike."""
+    names = ("target", "labels", "threshold", "max_error", "versions", "report", "foreign")
+    return {name: getattr(found, name) for name in names}
 
 
 def load_detector(folder: PathLike) -> Detector:
@@ -167,19 +168,13 @@ def load_detector(folder: PathLike) -> Detector:
             raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
         arrays = read_arrays(path / _ARRAYS, content=data)
         detector = Detector(
-            target=record.target,
-            labels=record.labels,
+            **_shared(record),
             linear=LinearModel(
                 **{name: arrays[name] for name in ("mean", "scale", "coef", "intercept")},
                 converged=record.converged,
             ),
             calibration=Calibration(factor=record.factor, bias=arrays["bias"]),
             domain=Domain(centre=arrays["centre"], limit=record.likeness_limit),
-            threshold=record.threshold,
-            max_error=record.max_error,
-            report=record.report,
-            versions=record.versions,
-            foreign=record.foreign,
         )
         if detector.fingerprint != record.fingerprint:
             raise DataError(f"its values are not those of fingerprint {record.fingerprint!r}")
@@ -487,7 +482,7 @@ def _elsewhere(
             linear.scores(tested), scores, data.codes[~held], max_error
         )
         prediction = Prediction(probabilities, reached, domain.holds(tested))
-        found.append(ForeignError.of(name, prediction, data.codes[held]))
+        found.append(ForeignError(domain=name, **prediction.errors(data.codes[held])))
         likeness.append((tested.hashed @ domain.centre)[reached])
         right.append((probabilities.argmax(axis=1) == data.codes[held])[reached])
     if not found:

@@ -617,11 +617,6 @@ class ForeignError:
     unknown: Rate
     error: Rate
 
-    @classmethod
-    def of(cls, domain: str, found: Prediction, codes: IntArray) -> ForeignError:
-        """Hold predictions against the labels."""
-        return cls(domain=domain, **found.errors(codes))
-
 
 # A fitted detector.
 
