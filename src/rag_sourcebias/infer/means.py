@@ -1272,10 +1272,11 @@ def flipped_mean(
     InsufficientDataError
         As :func:`clustered_mean`; if clusters are too few, or a few hold nearly all values.
     """
-    if clusters is None:
-        return clustered_mean(values, confidence_level=confidence_level, bounds=bounds)
-    require_flippable(clusters, confidence_level)
+    if clusters is not None:
+        require_flippable(clusters, confidence_level)
     mean = clustered_mean(values, clusters, confidence_level=confidence_level, bounds=bounds)
+    if clusters is None:
+        return mean
     lower, upper = cluster_flips(values, clusters, **drawn).ends(confidence_level)
     least, most = bounds or (-math.inf, math.inf)
     return replace(
@@ -1757,22 +1758,11 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
 def published_delta(
     baseline: FloatArray,
     other: FloatArray,
-    *,
-    confidence_level: float,
-    method: IntervalMethod = "auto",
-    resamples: int = 10_000,
-    rng: np.random.Generator | int = 0,
+    **how: Any,  # noqa: ANN401 - of relative_delta_interval
 ) -> tuple[float | None, Interval | None, Finding | None]:
     """Return Relative Δ as published, its interval, and why there is none."""
     try:
-        interval = relative_delta_interval(
-            baseline,
-            other,
-            confidence_level=confidence_level,
-            method=method,
-            resamples=resamples,
-            rng=rng,
-        )
+        interval = relative_delta_interval(baseline, other, **how)
     except InsufficientDataError as error:
         return relative_delta(float(baseline.mean()), float(other.mean())), None, error.finding
     return interval.estimate, interval, None
