@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import inside, read_csv, refused, succeed, write_csv
+from command_line import inside, read_csv, succeed, write_csv
 
 Fill = Callable[[int, str, str], dict[str, str]]  # row number, where human is, where LLM is
 
@@ -141,5 +141,3 @@ def test_only_relevant_pairs_with_their_query_and_without_queries_all_pairs(
     assert "6 of 6 pairs, 3 annotators, 1 question" in succeed(*bare, cwd=tmp_path)
     with (tmp_path / "s3" / "annotator-2.csv").open(encoding="utf-8-sig", newline="") as file:
         assert next(csv.reader(file))[:3] == ["row_id", "text_a", "text_b"]
-    wanted = refused(*bare[:-1], "s4", "--task", "relevance", cwd=tmp_path)
-    assert "has no query; question 'relevance' needs one" in wanted

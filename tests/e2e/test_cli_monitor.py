@@ -167,9 +167,6 @@ def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> Non
     by = ("--by", "style", "--id", "docno", "--group", "voice")
     (styles,) = replayed("x.run", *named, *by, cwd=tmp_path)["snapshots"]
     assert {g["group"] for g in styles["groups"]} == {"plain", "rich"}
-    assert "--tags" in refused(
-        "monitor", "replay", "log.db", "--tags", "tags.tsv", cwd=tmp_path
-    ) or ("there is no log.db" in refused("monitor", "replay", "log.db", cwd=tmp_path))
 
 
 @pytest.mark.parametrize(

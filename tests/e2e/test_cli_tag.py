@@ -185,17 +185,11 @@ def test_declared_provenance_comes_before_rules(tmp_path: Path, wiki: Any) -> No
 def test_bad_input_is_named_with_a_remedy(
     tmp_path: Path, wiki: Any, args: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    (tmp_path / "typo.yaml").write_text(RULES.replace("set:", "sett:", 1), encoding="utf-8")
-    (tmp_path / "few.jsonl").write_text('{"_id": "a", "text": "x"}\n', encoding="utf-8")
-    (tmp_path / "bad.jsonl").write_text('{"_id": "a", "text": "x"}\n{"_id": "b"}\n')
     before, files = content(wiki), sorted(p.name for p in tmp_path.iterdir())
     if args[0] == "start" and not args[-1].startswith("chroma:"):
         args = (*args, "chroma:db")
-    elif args[0] == "apply" and "--store" not in args:
-        args = (*args, "--store", "chroma:db")
-    taggers = {"--rules", "--id-pattern", "--detector"}
-    if args[0] == "apply" and args[1:] != ("--store", "chroma:db") and not taggers & set(args):
-        args = (*args, "--rules", "rules.yaml")
+    elif args[0] == "apply":
+        args = (*args, "--store", "chroma:db", "--rules", "rules.yaml")
     group = () if args[0] == "start" else ("tag",)
     message = refused(*group, *args, cwd=tmp_path)
     for word in words:

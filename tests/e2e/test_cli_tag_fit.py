@@ -97,8 +97,6 @@ def test_what_is_refused_before_the_work(table: Path, tmp_path: Path) -> None:
         run(table, "--output", tmp_path)
     with pytest.raises(DataError, match=r"max_error 2\.0 is outside"):
         run(table, "--output", tmp_path / "d", "--max-error", 2)
-    with pytest.raises(DataError, match="does not exist"):
-        run(tmp_path / "none.csv", "--output", tmp_path / "d")
     few = write_csv(tmp_path / "few.csv", ["text", "source"], [("a", "human"), ("b", "llm:x")])
     with pytest.raises(InsufficientDataError, match="at least 20"):
         run(few, "--output", tmp_path / "d")

@@ -6,19 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from rag_sourcebias.style.measure import max_unfairness
 
 GOLDEN = json.loads((Path(__file__).parent / "cao2025.json").read_text(encoding="utf-8"))
 ROWS = GOLDEN["rows"]
 CELLS = np.array([row["cells"] for row in ROWS])
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["model"])
-def test_mean_and_spread_over_query_styles(row):
-    assert np.mean(row["cells"]) == pytest.approx(row["row_mean"], abs=0.0051)
-    assert np.std(row["cells"]) == pytest.approx(row["row_sd"], abs=0.0051)
 
 
 def test_no_published_score_is_above_the_maximum_of_ten_styles():

@@ -1,20 +1,10 @@
-"""Sentences about pairs: a command in one, and the reason of a flag."""
+"""Sentences about pairs: the reason of a flag."""
 
 from __future__ import annotations
 
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.pairs.data import CheckedPair, PairThresholds
 from rag_sourcebias.pairs.findings import PairsCode, reasons_of
-
-
-def test_numbers_are_read_as_they_are() -> None:
-    told = PairsCode.BROKEN(broken=1, pairs=1_200, share=1 / 1_200)
-    assert str(told) == "Of 1,200 pairs, 1 is broken (0.1%): no rewrite of the whole text."
-    assert str(PairsCode.COSINE(cosine=-0.25, threshold=0.5)) == (
-        "cosine −0.25, below the threshold of 0.50"
-    )
-    step = PairsCode.NEXT_AUDIT(data="`x` y")
-    assert step.command == "rag-sourcebias audit source `x` y --retriever bm25"
 
 
 def reason(flag: str, thresholds: PairThresholds | None = None, **found: object) -> Finding:

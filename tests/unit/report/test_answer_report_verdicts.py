@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
 from answer_reports import single
 from stored_reports import stored
 
@@ -29,19 +28,6 @@ def told(report):
 def codes(report):
     found = report.scorers[0].finding or answer_finding(report.scorers[0])
     return found.style, found.adjustment
-
-
-@pytest.mark.parametrize("code", list(AnswerStyle))
-def test_every_style_code_has_its_words(code):
-    report = single()
-    finding = dataclasses.replace(report.scorers[0].finding, style=code, n_needed=70)
-    scorer = dataclasses.replace(report.scorers[0], finding=finding)
-    report = dataclasses.replace(report, scorers=(scorer,))
-    text = told(report)
-    claimed = code in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT)
-    assert ("above those of" in headline(report)) == claimed
-    needed = code in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
-    assert ("70 questions are needed" in text) == needed
 
 
 def test_a_useless_score_is_called_useless():
