@@ -8,12 +8,15 @@ from typing import Any
 
 from rag_sourcebias.observe.events import guarded
 
-Block = Callable[[Any, tuple[Any, ...], dict[str, Any]], AbstractContextManager[list[Any]]]
-"""From an object and the arguments of a call to a block, to whose list the result is added."""
 
+def inside(
+    method: Callable[..., Any],
+    block: Callable[[Any, tuple[Any, ...], dict[str, Any]], AbstractContextManager[list[Any]]],
+) -> Callable[..., Any]:
+    """Return a method of the same kind, plain or ``async``, each call of which is in a block.
 
-def inside(method: Callable[..., Any], block: Block) -> Callable[..., Any]:
-    """Return a method of the same kind, plain or ``async``, each call of which is in a block."""
+    To the list of the block, made of the object and the arguments, the result is added.
+    """
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401

@@ -1,7 +1,5 @@
 """Which class reads which kind of stored report."""
 
-from __future__ import annotations
-
 from rag_sourcebias.answers.page import AnswerBiasReport
 from rag_sourcebias.core.codec import PathLike
 from rag_sourcebias.debias.legacy_report import DebiasReport

@@ -1,7 +1,5 @@
 """``start``: look at what somebody has, say what it is, and run the command that goes with it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -140,7 +140,6 @@ def _node(doc_id: str, content: str) -> dict[str, Any]:
 # Metadata as Chroma can hold it, and the part of it that holds tags.
 
 
-Scalar: TypeAlias = str | int | float | bool
 _KEYS = frozenset((*METADATA_KEYS, FINGERPRINT_KEY))
 
 
@@ -168,12 +167,15 @@ def read_tags(doc_id: str, metadata: Mapping[str, object]) -> DocTags:
 
 def tag_update(
     metadata: Mapping[str, object], tags: DocTags, fingerprint: str
-) -> dict[str, Scalar | None]:
+) -> dict[str, str | int | float | bool | None]:
     """Return what ``Collection.update`` merges into the metadata so that it holds these tags.
 
     A tag that is no longer known is None, which deletes its key.
     """
-    new: dict[str, Scalar | None] = {**to_metadata(tags), FINGERPRINT_KEY: fingerprint}
+    new: dict[str, str | int | float | bool | None] = {
+        **to_metadata(tags),
+        FINGERPRINT_KEY: fingerprint,
+    }
     if tags.confidence is not None:  # Chroma refuses the numbers of numpy
         new[METADATA_KEYS[-1]] = float(tags.confidence)
     if not _KEYS.isdisjoint(metadata):

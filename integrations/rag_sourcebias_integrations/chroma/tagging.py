@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, get_args
 
 from rag_sourcebias.core.data import DocTags, Origin
 from rag_sourcebias.core.errors import DataError
@@ -20,7 +20,6 @@ from rag_sourcebias_integrations._require import taggers_of
 from rag_sourcebias_integrations.chroma.carry import is_bookkeeping
 from rag_sourcebias_integrations.chroma.collections import (
     NODE_KEY,
-    Scalar,
     held_tags,
     open_client,
     pages,
@@ -32,9 +31,6 @@ from rag_sourcebias_integrations.chroma.collections import (
 )
 
 # What one page of documents needs so that it carries the tags; no I/O here.
-
-
-_Document: TypeAlias = tuple[str, str, Mapping[str, object]]  # id, text, metadata
 
 
 @dataclass(slots=True)
@@ -56,7 +52,7 @@ class PagePlan:
     """
 
     ids: list[str] = field(default_factory=list)
-    metadatas: list[dict[str, Scalar | None]] = field(default_factory=list)
+    metadatas: list[dict[str, str | int | float | bool | None]] = field(default_factory=list)
     tags: list[DocTags] = field(default_factory=list)
     unchanged: list[DocTags] = field(default_factory=list)
     backup: list[tuple[str, DocTags]] = field(default_factory=list)
@@ -175,7 +171,7 @@ class TagPass:
         """Plan one page, as ``Collection.get`` returned it."""
         plan = PagePlan()
         texts = page["documents"]
-        todo: list[_Document] = []
+        todo: list[tuple[str, str, Mapping[str, object]]] = []
         for doc_id, text, stored in zip(page["ids"], texts, page["metadatas"], strict=True):
             metadata = stored or {}
             if metadata.get(FINGERPRINT_KEY) == self._fingerprint:

@@ -1,7 +1,5 @@
 """Twin smoothing in a Chroma collection: groups in a file beside it, kept up to date."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast

@@ -26,7 +26,7 @@ from rag_sourcebias.monitor.metrics import (
     UNTAGGED,
     LostEvents,
     MonitorReader,
-    Readings,
+    Values,
 )
 from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
 from rag_sourcebias.observe.observers import exposure_of
@@ -80,7 +80,7 @@ class SkewInstruments(Locked):
         self._reader = MonitorReader(snapshots, lost=lost, log=log)
         self.dropped = self._reader.dropped
         self._served = {metric.name for metric in METRICS}
-        self._reading: Readings = {}
+        self._reading: Mapping[str, Values] = {}
         self._closed = False
         super().__init__()
         used = meter or get_meter("rag_sourcebias", __version__)
@@ -128,7 +128,6 @@ class SkewInstruments(Locked):
 # Attributes of a span that tell who got the ranks of one retrieval.
 
 
-Attributes = Mapping[str, int | str | Sequence[str] | Sequence[float]]
 _MOST_DOCUMENTS = 1_000  # that are weighed: an observer called inline must be quick
 
 
@@ -251,7 +250,9 @@ class SkewSpanObserver:
             span.set_attributes(self._facts(event))
         span.end(end_time=ended)
 
-    def _facts(self, event: RetrievalEvent) -> Attributes:
+    def _facts(
+        self, event: RetrievalEvent
+    ) -> Mapping[str, int | str | Sequence[str] | Sequence[float]]:
         """Return the attributes of a retrieval; groups of the largest exposure are told apart."""
         groups, by, most = list(map(self._group_of, event.tags)), self._by, self._max_groups
         if not groups:

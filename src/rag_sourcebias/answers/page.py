@@ -4,8 +4,6 @@ Systems are compared on questions that all of them answered correctly. In pictur
 is is orange, the adjusted score blue.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

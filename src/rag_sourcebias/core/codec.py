@@ -1,7 +1,5 @@
 """What is stored: dataclasses as plain JSON, files written whole, damage as one sentence."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

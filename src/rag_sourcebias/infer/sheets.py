@@ -5,8 +5,6 @@ meant, and what the estimate needs beside what people say, stays in the manifest
 them.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

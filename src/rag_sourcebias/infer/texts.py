@@ -1,7 +1,5 @@
 """Statistics of groups of texts: length and similarity to references, with intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Documents, their tags and queries from any carrier: files, frames, rows and dictionaries."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Relevance judgments from any carrier: TREC and BEIR files, tables and dictionaries."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence

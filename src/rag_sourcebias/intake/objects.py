@@ -1,7 +1,5 @@
 """What programs hold, frames of any library, rows, columns and results, as columns."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What functions and clients of stores return, as lists of documents with ids and scores."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping, Sequence
 from numbers import Real

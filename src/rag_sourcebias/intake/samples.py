@@ -1,7 +1,5 @@
 """The data sets that come with the package, by name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

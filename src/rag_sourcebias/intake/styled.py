@@ -1,7 +1,5 @@
 """Queries and documents in several writing styles, from any table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources

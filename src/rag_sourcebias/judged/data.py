@@ -1,7 +1,5 @@
 """What a judged evaluation, an audit of a judge and a check for drift found, as data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

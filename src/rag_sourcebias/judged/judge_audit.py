@@ -1,7 +1,5 @@
 """Audit of a judge against human labels: agreement, bias, calibration, drift."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The report of a judged evaluation: what it says, in the order in which it says it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

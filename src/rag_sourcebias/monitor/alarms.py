@@ -1,7 +1,5 @@
 """State and alarms of one set of labels, in the types that leave the monitor, and in words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Has a share moved? A CUSUM of half-day means, less those of the same slot before."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -42,7 +42,6 @@ _READING = "reading archives of event logs"
 _EXPECTED = "a file of retrievals that an event log archived"
 _NEEDED = ("time", "labels", "query_id", "sources", "styles")
 _MAY_BE = ("doc_ids", "event_labels")
-_Timed = tuple[RetrievalEvent, float]
 
 
 def parquet_events(
@@ -51,7 +50,7 @@ def parquet_events(
     since: float | None = None,
     until: float | None = None,
     labels: Mapping[str, str] | None = None,
-) -> Iterator[_Timed]:
+) -> Iterator[tuple[RetrievalEvent, float]]:
     """Return retrievals with their Unix times, day by day, oldest first.
 
     Memory does not grow with the files. Those of one log are read one after another; where
@@ -88,7 +87,7 @@ def parquet_events(
     )
 
 
-def _merged(paths: list[Path]) -> Iterator[_Timed]:
+def _merged(paths: list[Path]) -> Iterator[tuple[RetrievalEvent, float]]:
     files = []  # in the order of replay: folder of the day, log, first number
     for path in paths:
         match = _NAME.fullmatch(path.name)
@@ -102,7 +101,7 @@ def _merged(paths: list[Path]) -> Iterator[_Timed]:
         yield from heapq.merge(*logs, key=itemgetter(1))
 
 
-def _of_file(path: Path) -> Iterator[_Timed]:
+def _of_file(path: Path) -> Iterator[tuple[RetrievalEvent, float]]:
     pa, _ = pyarrow_modules(_READING)
     with open_parquet(path, expected=_EXPECTED) as file:
         names = file.schema_arrow.names
@@ -117,7 +116,9 @@ def _of_file(path: Path) -> Iterator[_Timed]:
                 yield from _events(times.to_pylist(), rest)
 
 
-def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Timed]:
+def _events(
+    times: list[int], columns: Mapping[str, list[Any]]
+) -> Iterator[tuple[RetrievalEvent, float]]:
     labels_of = cache(json.loads)
     tag = cache(lambda source, style: DocTags(source=source, style=style))
     ids, own = (columns.get(name, [None] * len(times)) for name in _MAY_BE)

@@ -1,7 +1,5 @@
 """One set of labels: retrievals in, observations tested, alarms out."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -14,6 +14,7 @@ from rag_sourcebias.monitor.data import (
     OTHER,
     RANK_LIMITS,
     Alarm,
+    Key,
     MonitorSnapshot,
 )
 from rag_sourcebias.monitor.log.reading import LogSummary
@@ -93,17 +94,14 @@ _OWN_LABELS = frozenset(
     {"by", "group", "label", "measure", "rule", "reason", "part", "le", "quantile"}
 )
 
-Labels = tuple[tuple[str, str], ...]
-Values = Mapping[Labels, float]
+Values = Mapping[Key, float]
 """Values of one metric by labels, these in alphabetical order."""
-Readings = Mapping[str, Values]
-"""Values by name of the metric."""
 
 _PREFIX = {"exposure": "exposure", "first": "top1"}
 _SHARES = frozenset({*_PREFIX.values(), "corrected_share"})
 
 
-def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> dict[str, dict[Labels, float]]:
+def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> dict[str, dict[Key, float]]:
     """Return every value that snapshots hold, once.
 
     Labels of the monitor are kept, with names that Prometheus takes; those of the metric are
@@ -119,7 +117,7 @@ def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> dict[str, dict[Label
     """
     given = tuple(snapshots)
     empty = {name: "" for one in given for name in label_values(one.labels)}
-    found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
+    found: dict[str, dict[Key, float]] = {metric.name: {} for metric in METRICS}
     for snapshot in given:
         _note(found, _values(snapshot, empty | label_values(snapshot.labels)))
     # Documents of sources that are none: those of several sets of labels add up.
@@ -134,7 +132,10 @@ _Value = tuple[str, Mapping[str, str], float | None]
 _MONITOR = {"part": "monitor"}
 
 
-def _note(found: Mapping[str, dict[Labels, float]], values: Iterable[_Value]) -> None:
+def _note(
+    found: Mapping[str, dict[Key, float]],
+    values: Iterable[_Value],
+) -> None:
     """Take values that are known; of two under the same labels the first share, the highest count.
 
     A share of another monitor with the same labels is no better than the first one's.
@@ -242,8 +243,8 @@ class MonitorReader:
         with self._lock:
             self._alarms[key] = self._alarms.get(key, 0) + 1
 
-    def read(self) -> Readings:
-        """Return all values; never raises.
+    def read(self) -> Mapping[str, Values]:
+        """Return all values by name of the metric; never raises.
 
         ``alarms`` is 0 for each rule before the first, so that the first is seen as a rise.
         """
@@ -265,12 +266,12 @@ class MonitorReader:
         found["alarms"] = self._counted(found["retrievals"])
         return found
 
-    def _counted(self, places: Iterable[Labels]) -> dict[Labels, float]:
+    def _counted(self, places: Iterable[Key]) -> dict[Key, float]:
         with self._lock:
             counts = dict(self._alarms)
         given = [((place, rule), 0) for place in places for rule in _RULES] + list(counts.items())
         empty = {name: "" for (place, _), _ in given for name, _ in place}
-        found: dict[Labels, float] = {}
+        found: dict[Key, float] = {}
         for (place, rule), count in given:
             at = tuple(sorted({**empty, **dict(place), "rule": rule}.items()))
             found[at] = found.get(at, 0.0) + count

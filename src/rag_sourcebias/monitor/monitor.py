@@ -54,7 +54,6 @@ _AT_ONCE = 4_096  # events that are processed at once
 _CAPACITY = 100_000  # events that may wait; what cannot be kept up with is dropped
 _GATHER_SECONDS = 1.0
 _MOST_LABEL_SETS = 100
-Store = Callable[[], Mapping[str, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +143,7 @@ class SkewMonitor:
         users: Sequence[str] = ("user", "session"),
         topics: str | None = None,
         tag_errors: TagErrors | None = None,
-        store: Store | None = None,
+        store: Callable[[], Mapping[str, float]] | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -533,7 +532,7 @@ class SkewMonitor:
         cls,
         data: Mapping[str, Any],
         *,
-        store: Store | None = None,
+        store: Callable[[], Mapping[str, float]] | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> SkewMonitor:

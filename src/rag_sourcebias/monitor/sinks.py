@@ -1,7 +1,5 @@
 """Tell an HTTP endpoint of alarms, without making the application wait for it."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging

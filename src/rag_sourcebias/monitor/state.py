@@ -1,7 +1,5 @@
 """Set numbers of a test to stored ones, so that a restart goes on from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What observers are told of one retrieval: ids, ranks and tags, and what was lost."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import logging

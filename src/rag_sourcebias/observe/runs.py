@@ -1,7 +1,5 @@
 """Which retrievals are outermost ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar

@@ -17,7 +17,6 @@ from rag_sourcebias.observe.recorder import EventQueue
 from rag_sourcebias.observe.unobserved import is_suppressed
 
 FAILED = "shadow failed"
-Reader = Callable[[Any], tuple[Sequence[str], Sequence[DocTags]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,13 @@ class ShadowComparison(Locked):
         Queries that could not be compared, by reason.
     """
 
-    def __init__(self, read: Reader, *, depth: int, tag_store: TagStore | None) -> None:
+    def __init__(
+        self,
+        read: Callable[[Any], tuple[Sequence[str], Sequence[DocTags]]],
+        *,
+        depth: int,
+        tag_store: TagStore | None,
+    ) -> None:
         require_at_least(1, depth=depth)
         self.depth = depth
         self.dropped = DroppedEvents()
@@ -158,7 +163,12 @@ class Shadow:
     """
 
     def __init__(
-        self, read: Reader, *, depth: int, tag_store: TagStore | None, capacity: int
+        self,
+        read: Callable[[Any], tuple[Sequence[str], Sequence[DocTags]]],
+        *,
+        depth: int,
+        tag_store: TagStore | None,
+        capacity: int,
     ) -> None:
         self.comparison = ShadowComparison(read, depth=depth, tag_store=tag_store)
         self._read = read

@@ -1,7 +1,5 @@
 """Switch observation off for a stretch of code."""
 
-from __future__ import annotations
-
 import contextlib
 from contextvars import ContextVar, Token
 from types import TracebackType

@@ -1,7 +1,5 @@
 """What reports that are not yet rebuilt share: composed words, and blocks made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """Several audits as one figure: a retriever's skew over data sets."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

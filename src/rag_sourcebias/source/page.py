@@ -1,7 +1,5 @@
 """The report of a source audit: its tables, its figures, and the order in which they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

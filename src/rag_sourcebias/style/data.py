@@ -1,7 +1,5 @@
 """Queries and documents in several writing styles: from files, and what an audit found."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

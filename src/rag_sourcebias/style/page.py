@@ -1,7 +1,5 @@
 """The report on writing styles: what it says and shows, in the order in which it is read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -38,7 +38,6 @@ _MOST_NAMES = 64  # labels told apart, whatever their values
 _MOST_REMEMBERED = 20_000  # keys, so that ever new names cannot fill the memory
 
 Tag = tuple[str | None, str | None]
-Items = tuple[tuple[str, str], ...]
 
 
 def _check_range(name: str, value: float, low: int, high: int) -> None:
@@ -92,7 +91,7 @@ class TagCodes(dict[Tag, int]):
         return found
 
 
-class LabelCodes(dict[Items, int]):
+class LabelCodes(dict[Key, int]):
     """Code of each set of labels.
 
     Code 0 is the set of those beyond every cap, see :class:`LabelCaps`.
@@ -131,7 +130,7 @@ class LabelCodes(dict[Items, int]):
                 self._caps.add(key)
             self.names.append(name)
 
-    def fitted(self, items: Items) -> tuple[int, tuple[str, ...]]:
+    def fitted(self, items: Key) -> tuple[int, tuple[str, ...]]:
         """Return the code of labels, and those whose value became "other".
 
         Where there are none of these the code is remembered, as an item of this dictionary.
@@ -150,7 +149,7 @@ class LabelCodes(dict[Items, int]):
         # "" stands for all labels whose very names are too many
         return code, (*replaced, *([""] if strange else []))
 
-    def remember(self, items: Items, code: int) -> None:
+    def remember(self, items: Key, code: int) -> None:
         """Have ``get`` give a code for labels as they came."""
         if len(self) > _MOST_REMEMBERED:
             self.clear()

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.private import PRIVATE, create_file, create_folder
 from rag_sourcebias.intake.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import Waiting, short_text
+from rag_sourcebias.monitor.data import Key, Waiting, short_text
 from rag_sourcebias.monitor.log.schema import (
     MOST_TAGS,
     SEGMENT_COLUMNS,
@@ -30,7 +30,6 @@ from rag_sourcebias.monitor.log.schema import (
     Batch,
     Documents,
     EventColumns,
-    Items,
     LabelCodes,
     LogSettings,
     Row,
@@ -132,7 +131,6 @@ def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
 
 
 _NONE: tuple[str, ...] = ()
-_Split = tuple[int, Mapping[str, str] | None, tuple[str, ...]]
 
 
 class _Beside:
@@ -144,10 +142,11 @@ class _Beside:
         self._hashed = settings.hashed_labels
         self._key = settings.key or b""
         self.event_labels: defaultdict[str, dict[int, str]] = defaultdict(dict)
-        self._split: dict[Items, _Split] = {}  # of this batch: sessions ask more than once
+        # of this batch: sessions ask more than once
+        self._split: dict[Key, tuple[int, Mapping[str, str] | None, tuple[str, ...]]] = {}
         self._noted: Counter[tuple[str, str]] = Counter()
 
-    def split(self, given: Items) -> _Split:
+    def split(self, given: Key) -> tuple[int, Mapping[str, str] | None, tuple[str, ...]]:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
         known = self._split.get(given)
         if known is not None:

@@ -1,7 +1,5 @@
 """The verb: measure source bias on a corpus that is worked on shard by shard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
