@@ -441,7 +441,18 @@ def check_input(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions
         uses = used(ctx, RankingOptions)
         if rankings.tags:
             uses += ["--id", "--group"]
-        _check_ranking(rankings)
+        missing = [
+            f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)
+        ]
+        if missing:
+            raise DataError(
+                f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and "
+                "--labels (by the judge)"
+            )
+        judges = rankings.labels or []
+        twice = next((path for path in judges if judges.count(path) > 1), None)
+        if twice:
+            raise DataError(f"--labels {twice} is given twice; give each judge once")
     else:
         way = next(name for name in _USES if name in given)
         uses = [way, *_USES[way]]
@@ -459,19 +470,6 @@ def refuse_useless(options: Iterable[str]) -> None:
     useless = ", ".join(options)
     if useless:
         raise DataError(f"{useless}: no use with this input; leave it out")
-
-
-def _check_ranking(rankings: RankingOptions) -> None:
-    missing = [f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)]
-    if missing:
-        raise DataError(
-            f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
-            "(by the judge)"
-        )
-    judges = rankings.labels or []
-    twice = next((path for path in judges if judges.count(path) > 1), None)
-    if twice:
-        raise DataError(f"--labels {twice} is given twice; give each judge once")
 
 
 def _inputs(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) -> str:

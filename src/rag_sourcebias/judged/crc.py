@@ -336,20 +336,14 @@ _WIDTH = 2e-16  # of λ, to which an answer is found
 _ROUNDING = 1e-13  # relative, of a sum of utilities
 
 
-class Crossing(NamedTuple):
-    """Where the utility crosses the human value.
+def crossings(
+    labels: RankedLabels, y: FloatArray, *, tie: float = TIE
+) -> tuple[FloatArray, FloatArray]:
+    """Return where the utility of every query crosses its human value.
 
-    ``first`` is the smallest λ with U(λ) ≥ y and ``last`` the largest with U(λ) ≤ y, ties within
-    1e-9; they differ where the utility is flat at y, or jumps over it. Values above the reach of
-    the labels have both at 1, values below it both at −1.
-    """
-
-    first: FloatArray
-    last: FloatArray
-
-
-def crossings(labels: RankedLabels, y: FloatArray, *, tie: float = TIE) -> Crossing:
-    """Return the critical λ of every query, arrays of shape (n_queries,).
+    The smallest λ with U(λ) ≥ y, and the largest with U(λ) ≤ y; arrays of shape (n_queries,). They
+    differ where the utility is flat at y, or jumps over it. Values above the reach of the labels
+    have both at 1, values below it both at −1.
 
     Parameters
     ----------
@@ -361,7 +355,7 @@ def crossings(labels: RankedLabels, y: FloatArray, *, tie: float = TIE) -> Cross
     """
     first = smallest_lambda(lambda lam: labels.utilities_at(lam) >= y - tie, labels.n_queries)
     last = -smallest_lambda(lambda lam: labels.utilities_at(-lam) <= y + tie, labels.n_queries)
-    return Crossing(first, last)
+    return first, last
 
 
 def smallest_lambda(holds: Callable[[FloatArray], npt.NDArray[np.bool_]], n: int) -> FloatArray:

@@ -158,12 +158,12 @@ def _plain_best(report: JudgedResults) -> str:
     compared = [c for c in report.comparisons if (c.kind, c.measure) == ("difference", measure)]
     if not compared:
         return f"{len(report.means)} means were estimated from labels and a judge."
-    clear = [c for c in compared if c.interval.excludes(0)]
+    clear = [c for c in compared if higher(c)]
     if not clear:
         return f"None of {len(compared)} comparisons of systems is clear."
-    best, worse = clear[0].first, clear[0].second
-    if clear[0].interval.estimate < 0:
-        best, worse = worse, best
+    top = clear[0]
+    best = higher(top)
+    worse = top.second if best == top.first else top.first
     answer = f"{best} scores higher than {worse}"
     if len(compared) > 1:
         answer += f"; {len(clear)} of {len(compared)} comparisons of systems are clear"

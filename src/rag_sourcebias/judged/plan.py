@@ -414,7 +414,7 @@ def combined_degrees(sampling: float, degrees: float, total: float, between: int
 def _notes(k: int, correlation: float | None) -> tuple[Finding, ...]:
     if correlation is None:
         return (InferCode.JUDGE_BLIND(),)
-    if k > 2 and abs(correlation) <= 1 / math.sqrt(k - 2):
+    if abs(correlation) <= 1 / math.sqrt(k - 2):
         return (InferCode.JUDGE_NO_HELP(),)
     return ()
 

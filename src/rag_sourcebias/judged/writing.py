@@ -49,8 +49,7 @@ def write_label_distributions(judgments: Judgments, path: PathLike) -> int:
     rows = np.flatnonzero(judgments.ok).tolist()
     shares = {f"p{r}": column.tolist() for r, column in enumerate(judgments.probs.T)}
     pairs = {"query_id": judgments.query_ids, "doc_id": judgments.doc_ids}
-    columns = {**pairs, **shares}
-    _write(path, ({name: values[i] for name, values in columns.items()} for i in rows))
+    _write(path, {**pairs, **shares}, rows)
     return len(rows)
 
 
@@ -71,8 +70,7 @@ def write_judgments(
         "mass": judgments.mass.tolist(),
         "reason": [" ".join(text.split()) for text in judgments.reasons],
     }
-    rows = range(len(judgments))
-    _write(path, ({name: _known(values[i]) for name, values in every.items()} for i in rows))
+    _write(path, every, range(len(judgments)))
 
 
 def _known(value: Any) -> Any:  # noqa: ANN401 - any cell
@@ -80,11 +78,10 @@ def _known(value: Any) -> Any:  # noqa: ANN401 - any cell
     return None if isinstance(value, float) and isnan(value) else value
 
 
-def _write(path: PathLike, rows: Iterator[Mapping[str, Any]]) -> None:
+def _write(path: PathLike, columns: Mapping[str, Sequence[Any]], numbers: Sequence[int]) -> None:
+    rows = ({name: _known(values[i]) for name, values in columns.items()} for i in numbers)
     ending = table_ending(path).removesuffix(".gz")
-    write_atomic(
-        path, jsonl_text(map(dict, rows)) if ending == ".jsonl" else _lines(path, rows, ending)
-    )
+    write_atomic(path, jsonl_text(rows) if ending == ".jsonl" else _lines(path, rows, ending))
 
 
 def _lines(path: PathLike, rows: Iterator[Mapping[str, Any]], ending: str) -> Iterator[str]:

@@ -93,7 +93,7 @@ Alternatives = Sequence[tuple[str, float]]
 
 def label_scores_from_tokens(
     labels: Sequence[str], written: Sequence[str], alternatives: Sequence[Alternatives]
-) -> tuple[tuple[float, ...], int] | None:
+) -> tuple[tuple[float, ...], int]:
     """Read the log-probability of each label from the first tokens of an answer.
 
     The written tokens are followed for as long as they spell the beginning of several labels
@@ -113,9 +113,9 @@ def label_scores_from_tokens(
 
     Returns
     -------
-    tuple of (tuple of float, int) or None
-        Log-probabilities and how many of them are such bounds; None if no alternative belongs to
-        any label. NaN if the server reported NaN for an alternative of the label.
+    tuple of (tuple of float, int)
+        Log-probabilities and how many of them are such bounds; all −inf if no alternative belongs
+        to any label. NaN if the server reported NaN for an alternative of the label.
     """
     names = [label.strip().casefold() for label in labels]
     found: dict[int, list[float]] = {i: [] for i in range(len(names))}
@@ -135,7 +135,9 @@ def label_scores_from_tokens(
             break
         before += chosen[0]
     if not any(found.values()):
-        return None
+        # each is at most as likely as the least likely alternative: nothing is known of how they
+        # compare, and the judge reads this as no answer
+        floor = -math.inf
     with np.errstate(invalid="ignore"):  # NaN where one of them is
         sums = [float(np.logaddexp.reduce(given)) if given else floor for given in found.values()]
     return tuple(sums), sum(not values for values in found.values())
@@ -299,11 +301,7 @@ def _echo_columns(choice: Json) -> tuple[list[str], list[float], list[int], list
 def _from_tokens(
     body: Json, labels: Sequence[str], written: list[str], alternatives: list[Alternatives]
 ) -> LabelScores:
-    # Where no alternative is of a label, each is at most as likely as the least likely of them:
-    # nothing is known of how they compare. -inf for all says so; the judge reads it as no answer.
-    logprobs, n_bounded = label_scores_from_tokens(labels, written, alternatives) or (
-        (-math.inf,) * len(labels), len(labels),
-    )  # fmt: skip
+    logprobs, n_bounded = label_scores_from_tokens(labels, written, alternatives)
     return LabelScores(logprobs=logprobs, n_bounded=n_bounded, **_usage(body))
 
 

@@ -94,8 +94,10 @@ def test_one_token_labels_space_and_case_do_not_matter() -> None:
 
 
 def test_longer_numbers_are_not_labels_and_nothing_is_none() -> None:
-    assert label_scores_from_tokens(("0", "1"), ["10"], [[("10", -0.1), ("11", -2.0)]]) is None
-    assert label_scores_from_tokens(("0", "1"), [], []) is None
+    nothing = ((-math.inf, -math.inf), 2)
+    other = [("10", -0.1), ("11", -2.0)]
+    assert label_scores_from_tokens(("0", "1"), ["10"], [other]) == nothing
+    assert label_scores_from_tokens(("0", "1"), [], []) == nothing
     scores, bounded = label_scores_from_tokens(("1", "10"), ["10"], [[("10", -0.1), ("1", -2.0)]])
     assert scores == (-2.0, -0.1)
     assert bounded == 0
