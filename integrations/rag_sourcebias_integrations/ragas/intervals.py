@@ -125,10 +125,10 @@ def _number(value: Any, what: str) -> float:  # noqa: ANN401
 
 def _joined(table: _Rows, human: Human, id: str | None) -> tuple[list[str], list[Any]]:
     """Ids and labels of the rows, as they were given."""
-    n = len(table.rows)
+    numbered = [str(i) for i in range(len(table.rows))]
     if isinstance(human, Mapping):
         by_row = id is None and all(isinstance(key, int) for key in human) and table.ordered
-        ids = [str(i) for i in range(n)] if by_row else _ids(table, id)
+        ids = numbered if by_row else _ids(table, id)
         labels = {str(key): value for key, value in human.items()}
         unknown = sorted(labels.keys() - set(ids))
         if unknown:
@@ -139,7 +139,7 @@ def _joined(table: _Rows, human: Human, id: str | None) -> tuple[list[str], list
             )
         return ids, [labels.get(i) for i in ids]
     if isinstance(human, str):
-        ids = [str(i) for i in range(n)] if id is None else _ids(table, id)
+        ids = numbered if id is None else _ids(table, id)
         if not any(human in row for row in table.rows):
             raise DataError(
                 f"the rows have no field {human!r} of human labels; they have "
@@ -152,12 +152,12 @@ def _joined(table: _Rows, human: Human, id: str | None) -> tuple[list[str], list
             "labels as a mapping from id to label, or as the name of a field of the rows"
         )
     values = list(human)
-    if len(values) != n:
+    if len(values) != len(numbered):
         raise DataError(
-            f"{len(values)} human labels for {n} rows; expected one entry for each row, None "
-            "where there is no label"
+            f"{len(values)} human labels for {len(numbered)} rows; expected one entry for each "
+            "row, None where there is no label"
         )
-    return [str(i) for i in range(n)], values
+    return numbered, values
 
 
 def _ids(table: _Rows, given: str | None) -> list[str]:

@@ -230,8 +230,6 @@ def _percent(log_ratio: FloatArray) -> FloatArray:
 # Both sources in a plane: main components or t-SNE ([K] Fig. 4).
 
 
-MapMethod = Literal["pca", "tsne"]
-
 _MIN_PAIRS_ON_MAP = 10
 _TSNE_PERPLEXITY = 30.0
 _TSNE_SPREAD = 1e-4  # of the start, as scikit-learn chooses it
@@ -241,7 +239,7 @@ def map_sources(
     human_vectors: npt.ArrayLike,
     other_vectors: npt.ArrayLike,
     *,
-    method: MapMethod = "pca",
+    method: Literal["pca", "tsne"] = "pca",
     seed: int = 0,
 ) -> VectorMap:
     """Place both versions of documents in a plane.

@@ -1585,8 +1585,6 @@ class ScorePair:
 # is 200·tanh(x / 2): a monotone map, so an interval for x becomes an interval for Relative Δ.
 
 
-IntervalMethod = Literal["auto", "delta", "bootstrap", "fieller", "exact"]
-
 # When the normal approximations (delta, bootstrap, Fieller) may be used. Below 4 standard errors
 # the delta method covered .62–.93 where few queries carry most of a score.
 _MIN_Z = 4.0
@@ -1600,7 +1598,7 @@ def relative_delta_interval(
     other: FloatArray,
     *,
     confidence_level: float = 0.95,
-    method: IntervalMethod = "auto",
+    method: Literal["auto", "delta", "bootstrap", "fieller", "exact"] = "auto",
     resamples: int = 10_000,
     rng: np.random.Generator | int = 0,
 ) -> Interval:

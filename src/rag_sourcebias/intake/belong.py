@@ -135,12 +135,9 @@ def cause(ours: Sequence[str], theirs: Sequence[str]) -> Cause | None:
     return best if best and best.n >= _LEAST * fewer else None
 
 
-_Named = Mapping[str, str]  # ids by a form of them
-
-
 def _tries(
     ours: Sequence[str], theirs: Sequence[str]
-) -> Iterator[tuple[BelongCode, _Named, _Named]]:
+) -> Iterator[tuple[BelongCode, Mapping[str, str], Mapping[str, str]]]:
     """Give both lists in each form in which they may meet."""
     mine, other = ({name: name for name in names} for names in (ours, theirs))
     for code, form in _FORMS.items():
@@ -229,10 +226,12 @@ def require_common(kind: Kind, ours: Ids, theirs: Ids) -> None:
     raise DataError(str(finding))
 
 
-Joined = Run | Qrels | LabelDistributions
-
-
-def require_meeting(of: str, ours: Joined, whose: str, theirs: Joined) -> None:
+def require_meeting(
+    of: str,
+    ours: Run | Qrels | LabelDistributions,
+    whose: str,
+    theirs: Run | Qrels | LabelDistributions,
+) -> None:
     """Refuse two that have no query or no document in common; each is named before it."""
     require_common("query", Ids(of, ours.query_ids), Ids(whose, theirs.query_ids))
     require_common("document", Ids(of, ours.doc_ids), Ids(whose, theirs.doc_ids))

@@ -1,5 +1,6 @@
 """What a monitor of retrieval skew knows at one moment, and what it alarms about."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,6 +9,7 @@ from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import RetrievalEvent
 
+logger = logging.getLogger("rag_sourcebias.monitor")
 Waiting = tuple[RetrievalEvent, float | None]
 """An event, and its Unix time where that is known."""
 Measure = Literal["exposure", "first"]

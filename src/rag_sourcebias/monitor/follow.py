@@ -27,7 +27,7 @@ from rag_sourcebias.core.private import PRIVATE, check_mode
 from rag_sourcebias.intake.belong import require_tags
 from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.intake.tables import open_parquet, parquet_batches, pyarrow_modules
-from rag_sourcebias.monitor.data import Waiting
+from rag_sourcebias.monitor.data import Waiting, logger
 from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.monitor import SkewMonitor
@@ -301,7 +301,6 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
 # Feed a monitor from an event log that other processes write.
 
 
-_logger = logging.getLogger("rag_sourcebias.monitor")
 _SAVE_SHARE = 20  # of the time, at most one part in so many goes into writing the state
 
 
@@ -452,7 +451,7 @@ class LogFollower:
             tail = read_tail(self.path, after=self._position.number)
             position = self._position
             if position.log not in (None, tail.log) or tail.last < (position.number or 0):
-                _logger.warning(
+                logger.warning(
                     "%s is another log, or an older copy, than the one read up to retrieval %s: "
                     "starting anew with it",
                     self.path,
@@ -507,9 +506,9 @@ class LogFollower:
         """Say what is wrong, once until it changes."""
         if self._errors.get(what) != sentence:
             if isinstance(cause, Exception):
-                _logger.warning("%s: %s", sentence, cause)
+                logger.warning("%s: %s", sentence, cause)
             else:
-                _logger.log(cause, "%s: waiting for %s", sentence, self.path)
+                logger.log(cause, "%s: waiting for %s", sentence, self.path)
         self._errors[what] = sentence
 
     def start(self) -> None:

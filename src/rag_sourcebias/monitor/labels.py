@@ -448,8 +448,7 @@ class LabelWatch:
                 for c in cells
             ]
             cells = [c[:, [x for x in range(c.shape[1]) if cells[0][:, x, 0].any()]] for c in cells]
-        level = self.settings.confidence_level
-        found = split_shift(cells[0], cells[1], index=index, confidence_level=level)
+        found = split_shift(*cells, index=index, confidence_level=self.settings.confidence_level)
         return {of: part for of, part in found.items() if of != "asked" or self.settings.topics}
 
     def _index_of(self, group: str, change: Change) -> tuple[float, float] | None:

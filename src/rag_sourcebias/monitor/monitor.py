@@ -466,12 +466,11 @@ class SkewMonitor:
         """Return the state of each set of labels, in alphabetical order."""
         self.flush()  # what it loses is counted below
         with self._working:
-            lost = self.dropped.by_reason
             return tuple(
                 snapshot_of(
                     watch,
                     dict(key),
-                    dropped=lost,
+                    dropped=self.dropped.by_reason,
                     overflowed=dict(self._overflowed),
                     bad_tags=self._bad_tags,
                 )

@@ -529,7 +529,9 @@ def holes_of(
                 config.confidence_level,
             )
 
-        def decided(share: float, counted: _Counted = counted) -> SkewCode:
+        def decided(
+            share: float, counted: Callable[[Sequence[IntArray]], ChanceScores] = counted
+        ) -> SkewCode:
             found = counted([with_share(retrieved, share, rng)])
             again, p = centred_delta(found, 0, wider, alone)
             return skew_code(again.interval, p, margin=config.margin)
@@ -548,9 +550,6 @@ def holes_of(
                 skew_code(cell.centred.interval, cell.p_value, margin=config.margin), decided
             ),
         )
-
-
-_Counted = Callable[[Sequence[IntArray]], ChanceScores]
 
 
 def _counted(
@@ -889,16 +888,13 @@ def _cases(  # noqa: PLR0917 - one caller
             )
 
 
-_Ranked = tuple[str, float | None]
-
-
 def _relevant_pair(
     query: str,
     qrels: Qrels,
     tags: TagTable,
     sources: tuple[str, str],
     rank: Mapping[str, float],
-) -> tuple[_Ranked, _Ranked] | None:
+) -> tuple[tuple[str, float | None], tuple[str, float | None]] | None:
     """Choose one relevant document of each source, with its rank: two versions of one if there are.
 
     Of several, those of which one ranks highest.

@@ -26,6 +26,7 @@ from rag_sourcebias.monitor.dashboard.source import (
     ParameterError,
     asked,
 )
+from rag_sourcebias.monitor.data import logger
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -110,7 +111,6 @@ class Access:
 # The dashboard as an ASGI application: what stands in front of every view, and the views.
 
 
-_logger = logging.getLogger("rag_sourcebias.monitor")
 _STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     "cache-control": "no-store",
@@ -161,10 +161,10 @@ async def _guard(access: Access, request: Request, answer: RequestResponseEndpoi
     except ParameterError as error:
         found = _refused(400, str(error))
     except (DataError, UnsupportedVersionError, sqlite3.Error, OSError) as error:
-        _logger.warning("the dashboard cannot read for %s: %s", request.scope["path"], error)
+        logger.warning("the dashboard cannot read for %s: %s", request.scope["path"], error)
         found = _refused(503, "what this view shows cannot be read now, or is not there yet")
-    except Exception:  # the client gets a sentence, the log the traceback
-        _logger.exception("the dashboard failed to answer %s", request.scope["path"][:200])
+    except Exception:  # noqa: BLE001 - the client gets a sentence, the log the traceback
+        logger.exception("the dashboard failed to answer %s", request.scope["path"][:200])
         found = _refused(500, "the dashboard failed; its log says why")
     for name, value in _HEADERS.items():
         found.headers.setdefault(name, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sqlite3
 import threading
@@ -17,7 +16,7 @@ from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least
 from rag_sourcebias.core.private import PRIVATE, create_folder
-from rag_sourcebias.monitor.data import Waiting, label_names, short_text
+from rag_sourcebias.monitor.data import Waiting, label_names, logger, short_text
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
 from rag_sourcebias.monitor.log.writing import LogWriter
 from rag_sourcebias.observe.events import (
@@ -195,7 +194,6 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 # The thread of an event log: take what waits, write it, try again when that fails.
 
 
-_logger = logging.getLogger("rag_sourcebias.monitor")
 _IDLE_SECONDS = 30.0  # how often a quiet log looks for what is too old
 _RETRY_SECONDS = 0.5
 _NOT_WRITTEN = "cannot be written now, its events wait"
@@ -372,7 +370,7 @@ class EventLog:
                     f"event log {self.path} cannot be written ({error}); "
                     "give a path in a folder that can"
                 ) from error
-            _logger.warning("event log %s cannot be opened yet: %s", self.path, error)
+            logger.warning("event log %s cannot be opened yet: %s", self.path, error)
         except sqlite3.DatabaseError as error:
             raise DataError(
                 f"event log {self.path} is damaged ({error}); move it away and log to a new file"
@@ -530,7 +528,7 @@ class EventLog:
         """Log a line, once until what failed has succeeded."""
         if what not in self._said:
             self._said.add(what)
-            _logger.warning("event log %s %s: %s", self._writer.path, what, error)
+            logger.warning("event log %s %s: %s", self._writer.path, what, error)
 
     def _before_fork(self) -> None:
         self._stood_aside = self._writing.acquire(timeout=_FORK_SECONDS)

@@ -1,7 +1,6 @@
 """The connection of an event log: one transaction per batch."""
 
 import json
-import logging
 import math
 import os
 import re
@@ -18,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.private import PRIVATE, create_file, create_folder
 from rag_sourcebias.intake.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import Key, Waiting, short_text
+from rag_sourcebias.monitor.data import Key, Waiting, logger, short_text
 from rag_sourcebias.monitor.log.schema import (
     MOST_TAGS,
     SEGMENT_COLUMNS,
@@ -111,8 +109,10 @@ def encoded(
         doc_ids += ids
     for number in reversed(broken):  # the batch may have to be written again
         del events[number]
+    microseconds = (np.array(times, np.float64) * 1e6).astype(np.int64)
+    microseconds[:1] = np.maximum(microseconds[:1], last)
     return Batch(
-        times=_rising(times, last),
+        times=np.maximum.accumulate(microseconds),
         label_codes=np.array(codes, np.uint16),
         lengths=np.fromiter(map(len, rows), np.int64),
         tags=b"".join(rows),
@@ -121,13 +121,6 @@ def encoded(
         event_labels=beside.event_labels,
         noted=beside.noted(),
     )
-
-
-def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
-    microseconds = (np.array(times, np.float64) * 1e6).astype(np.int64)
-    if len(microseconds):
-        microseconds[0] = max(int(microseconds[0]), last)
-    return np.maximum.accumulate(microseconds)
 
 
 _NONE: tuple[str, ...] = ()
@@ -413,7 +406,6 @@ def _give_back(database: sqlite3.Connection) -> None:
 # The connection of an event log: one transaction per batch.
 
 
-_logger = logging.getLogger("rag_sourcebias.monitor")
 _CLOCK_SECONDS = 5.0  # behind the log, before that is worth a line
 _DROPPED = (
     "INSERT INTO dropped SELECT key, value FROM json_each(?) WHERE true "
@@ -588,11 +580,10 @@ class LogWriter:
     ) -> dict[str, int]:
         state = state_of(database)
         settings, tags, labels = self._settings, self._tags, self._labels
-        behind = now < state.latest / 1e6 - _CLOCK_SECONDS
         before = self._clock_behind
-        self._clock_behind = behind
-        if behind and not before:
-            _logger.warning(
+        self._clock_behind = now < state.latest / 1e6 - _CLOCK_SECONDS
+        if self._clock_behind and not before:
+            logger.warning(
                 "the clock is %.0f s behind event log %s, whose times stay at the latest one "
                 "until it has caught up",
                 state.latest / 1e6 - now,
