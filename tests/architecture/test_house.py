@@ -29,7 +29,7 @@ NODES = {
     "explain": 9306,
     "infer": 22332,
     "intake": 18957,
-    "judged": 26528,
+    "judged": 26500,
     "llm": 4019,
     "measure": 8766,
     "monitor": 31164,

@@ -609,7 +609,7 @@ def judge_items_with_intervals(
     items: JudgedItems,
     *,
     measure: str = "score",
-    config: JudgedConfig | None = None,
+    config: JudgedConfig,
     name: str = "items",
     bounds: tuple[float, float] | None = None,
     on_stage: Callable[[str], None] | None = None,
@@ -635,7 +635,6 @@ def judge_items_with_intervals(
     DataError
         If no item is labelled, or a label is outside the bounds.
     """
-    config = config or JudgedConfig()
     begin = on_stage or (lambda _: None)
     if not items.n_labeled:
         raise InsufficientDataError(
@@ -767,7 +766,7 @@ def judge_ranking_with_intervals(
     measures: Sequence[str] = ("NDCG@10",),
     tags: TagTable | None = None,
     baseline_source: str = "human",
-    config: JudgedConfig | None = None,
+    config: JudgedConfig,
     name: str = "ranking",
     on_stage: Callable[[str], None] | None = None,
 ) -> JudgedReport:
@@ -798,7 +797,6 @@ def judge_ranking_with_intervals(
     InsufficientDataError
         With too few labelled queries for any interval.
     """
-    config = config or JudgedConfig()
     begin = on_stage or (lambda _: None)
     judge = LabelDistributions.mean_of([*judges.values()])
     if len(judges) == 1:

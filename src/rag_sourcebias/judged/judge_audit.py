@@ -761,7 +761,7 @@ def audit_judge(
     if not (is_constant(f) or is_constant(y)):
         pearson, _ = agreement_intervals(y, f, codes, confidence_level=confidence_level)
         slope = pearson.estimate * float(y.std() / f.std())
-    span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
+    span = float(np.ptp(np.concatenate((y, f))))
     shared = same_scale(y, f)
     errors = f - y
     if shared:

@@ -588,9 +588,9 @@ class LabelPlan(NamedTuple):
         return self.text
 
 
-def saving(share: float) -> str:
+def saving(n_labels: int, n_alone: int) -> str:
     """Say what share of labels is saved; honest when it is none or less than none."""
-    percent = round(100 * share)
+    percent = round(100 * (1 - n_labels / n_alone))
     if percent == 0:
         return "no labels saved"
     more = f"{-percent}% more labels than without a judge"
@@ -878,7 +878,7 @@ def plan_item_labels(
     text = (
         f"{found:,} labelled items with the judge, {without:,} without, for ±{wanted:.3g} at "
         f"{100 * confidence_level:.4g}% ({target}), reached in about {100 * ASSURANCE:.0f}% of "
-        f"draws like this: {saving(1 - found / without)} (from a pilot of {n:,}, judge r = {r:.2f})"
+        f"draws like this: {saving(found, without)} (from a pilot of {n:,}, judge r = {r:.2f})"
     )
     return LabelPlan(
         n_labels=found,
@@ -955,7 +955,7 @@ def plan_labels(
     text = (
         f"{n_labels:,} documents over {view.n_queries:,} queries for ±{half:.3g} at "
         f"{100 * confidence_level:.4g}% ({target}); whole queries without the judge need "
-        f"{n_alone:,} labels: {saving(1 - n_labels / n_alone)} ({basis})"
+        f"{n_alone:,} labels: {saving(n_labels, n_alone)} ({basis})"
     )
     return LabelPlan(
         n_labels=n_labels,

@@ -136,15 +136,15 @@ def test_refusals():
     items = answers()
     nobody = JudgedItems(ids=items.ids, human=np.full(900, np.nan), judge=items.judge)
     with pytest.raises(InsufficientDataError, match="none of the 900 items has a human label"):
-        judge_items_with_intervals(nobody)
+        judge_items_with_intervals(nobody, config=FAST)
     silent = JudgedItems(ids=items.ids, human=items.human, judge=np.full(900, np.nan))
     with pytest.raises(DataError, match="none of the 900 items has a judge value"):
-        judge_items_with_intervals(silent)
+        judge_items_with_intervals(silent, config=FAST)
     with pytest.raises(DataError, match="outside the scale"):
-        judge_items_with_intervals(items, bounds=(0, 3))
+        judge_items_with_intervals(items, bounds=(0, 3), config=FAST)
     lonely = answers(labeled=1)
     with pytest.raises(InsufficientDataError, match="group 'a': 1 human label"):
-        judge_items_with_intervals(lonely)
+        judge_items_with_intervals(lonely, config=FAST)
 
 
 def judged(y, f, n, **config):
@@ -300,7 +300,9 @@ def _apart(groups, n=100, labeled=30, seed=0):
 def test_groups_without_common_items_are_compared_as_independent_and_said_so():
     two, three = (judge_items_with_intervals(_apart(k), config=FAST) for k in (2, 3))
     assert any("pairs need each group once in every cluster" in w for w in two.warnings)
-    assert not any("independent" in w for w in judge_items_with_intervals(answers()).warnings)
+    assert not any(
+        "independent" in w for w in judge_items_with_intervals(answers(), config=FAST).warnings
+    )
     assert [c.family for c in three.comparisons] == [3, 3, 3]
     # the first two groups are the same data: among three differences each is wider
     same = [

@@ -144,12 +144,14 @@ def test_refusals(data):
     runs, human, judge, tags, _ = data
     extra = Qrels.from_rows([("q0", "q0d0", 1), ("stranger", "q0d0", 1)])
     with pytest.raises(DataError, match=r"1 of 2 queries with human labels.*first 'stranger'"):
-        judge_ranking_with_intervals(runs, extra, {"judge": judge})
+        judge_ranking_with_intervals(runs, extra, {"judge": judge}, config=FAST)
     with pytest.raises(DataError, match=r"grade 7 of query 'q0'.*outside the scale 0 … 3"):
-        judge_ranking_with_intervals(runs, Qrels.from_rows([("q0", "q0d0", 7)]), {"judge": judge})
+        judge_ranking_with_intervals(
+            runs, Qrels.from_rows([("q0", "q0d0", 7)]), {"judge": judge}, config=FAST
+        )
     with pytest.raises(DataError, match="baseline source 'people'"):
         judge_ranking_with_intervals(
-            runs, human, {"judge": judge}, tags=tags, baseline_source="people"
+            runs, human, {"judge": judge}, tags=tags, baseline_source="people", config=FAST
         )
 
 

@@ -134,14 +134,17 @@ def test_a_report_says_what_each_judge_adds():
     truth, judges = world(noises=(0.5, 2.0))
     judges = np.c_[judges, 10 * judges[:, 0] + 0.01, np.full(len(truth), 2.0)]
     judges[::50, 1] = np.nan
-    report = judge_items_with_intervals(items_of(truth, judges))
+    report = judge_items_with_intervals(items_of(truth, judges), config=JudgedConfig())
     first, second, _, flat = report.judges
     assert (second.n_missing, flat.correlation) == (8, 0.0)
     assert first.correlation == pytest.approx(np.corrcoef(judges[:40, 0], truth[:40])[0, 1])
     others = mean_judge(judges[:, [0, 2, 3]])
     assert second.without == pytest.approx(np.corrcoef(others[:40], truth[:40])[0, 1])
     assert any(w.startswith("1 of 4 judges gave the same value") for w in report.warnings)
-    assert judge_items_with_intervals(items_of(truth, judges[:, :1])).judges == ()
+    assert (
+        judge_items_with_intervals(items_of(truth, judges[:, :1]), config=JudgedConfig()).judges
+        == ()
+    )
 
 
 def test_wrong_judges_are_refused():
