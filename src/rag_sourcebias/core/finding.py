@@ -21,7 +21,6 @@ from rag_sourcebias.core.errors import DataError, check_level, import_extra, vis
 MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
 MISSING = "–"
 SHORT = 40  # characters of a name that leave room for a sentence beside it
-Severity = Literal["note", "warning", "verdict"]
 Values = Sequence[Any]
 
 
@@ -271,7 +270,7 @@ class Code(Enum):
     def __call__(
         self,
         *,
-        severity: Severity = "note",
+        severity: Literal["note", "warning", "verdict"] = "note",
         cases: Sequence[str] = (),
         **numbers: Any,  # noqa: ANN401 - what the template names
     ) -> Finding:
@@ -324,7 +323,7 @@ class Finding:
         *,
         code: Code,
         numbers: Mapping[str, Any],
-        severity: Severity = "note",
+        severity: Literal["note", "warning", "verdict"] = "note",
         cases: tuple[str, ...] = (),
     ) -> None:
         self.code, self.numbers, self.severity, self.cases = code, numbers, severity, cases

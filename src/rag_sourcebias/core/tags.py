@@ -7,7 +7,7 @@ from itertools import repeat
 from numbers import Real
 from operator import attrgetter
 from sys import intern
-from typing import NamedTuple, Protocol, TypeAlias, cast, get_args, runtime_checkable
+from typing import NamedTuple, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
@@ -124,7 +124,6 @@ def _confidence(value: object, prefix: str) -> float | None:
 
 
 UNKNOWN = DocTags()
-TagRow: TypeAlias = tuple[str, DocTags, bytes | None]  # document id, tags, hash of the text
 
 
 class DamagedRowError(DataError):
@@ -203,7 +202,7 @@ def check_strings(values: Sequence[str], what: str) -> list[str]:
 
 def check_rows(
     rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None
-) -> list[TagRow]:
+) -> list[tuple[str, DocTags, bytes | None]]:
     """Return rows that every store can hold, with the hashes of their texts.
 
     Raises
@@ -211,7 +210,7 @@ def check_rows(
     DataError
         If an id is empty or no string, or a tag or a text has the wrong type or range.
     """
-    checked: list[TagRow] = []
+    checked: list[tuple[str, DocTags, bytes | None]] = []
     for doc_id, tags in rows:
         if not isinstance(doc_id, str) or not doc_id:
             raise DataError(f"document id {doc_id!r} must be a non-empty string")

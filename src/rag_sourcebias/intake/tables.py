@@ -111,7 +111,6 @@ def parquet_batches(
 
 Value = TypeVar("Value")
 _PARQUET = (".parquet", ".pq")
-Unit = Literal["", " row ", " record "]
 Chosen = str | Sequence[str] | None
 
 
@@ -136,7 +135,7 @@ class Table:
     path: str
     lines: Sequence[int]
     columns: Mapping[str, list[Any]]
-    unit: Unit = ""
+    unit: Literal["", " row ", " record "] = ""
     notes: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -246,7 +245,9 @@ def read_fields(
     return _of_records(os.fspath(path), names, records)
 
 
-def table_of(columns: dict[str, list[Any]], name: str, unit: Unit = " row ") -> Table:
+def table_of(
+    columns: dict[str, list[Any]], name: str, unit: Literal["", " row ", " record "] = " row "
+) -> Table:
     """Return columns in memory as a table."""
     n_rows = len(next(iter(columns.values()), ()))
     return Table(path=name, lines=range(1, n_rows + 1), columns=columns, unit=unit)
