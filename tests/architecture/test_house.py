@@ -29,7 +29,7 @@ NODES = {
     "explain": 9306,
     "infer": 22332,
     "intake": 18949,
-    "judged": 26500,
+    "judged": 26474,
     "llm": 4019,
     "measure": 8766,
     "monitor": 31164,

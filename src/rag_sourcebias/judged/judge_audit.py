@@ -506,8 +506,12 @@ def _of_order(
     if columns.swapped is None:
         return
     rows = np.flatnonzero(items.judged & ~np.isnan(columns.swapped))
+    if not len(rows):
+        return
     once, again = items.judge[rows], columns.swapped[rows]
-    span, verdicts = _scale(once, again)
+    both = np.concatenate((once, again))
+    verdicts = both.min() >= 0 and both.max() <= 1  # not grades of a longer scale
+    span = 1.0 if verdicts else float(np.ptp(both))
     changes, clusters = once - again, codes[rows]
     found = mean_error(changes, clusters, span=span, confidence_level=level)
     if found is None or not span > 0:
@@ -523,15 +527,6 @@ def _of_order(
         changed = (np.sign(once - 0.5) != np.sign(again - 0.5)).astype(np.float64)
         share = clustered_mean(changed, clusters, confidence_level=level, bounds=(0.0, 1.0))
         yield JudgeBias(kind="flips", n=len(rows), effect=share)
-
-
-def _scale(first: FloatArray, second: FloatArray) -> tuple[float, bool]:
-    """Length of the scale that two columns share, and whether it is that of verdicts, 0 to 1."""
-    both = np.concatenate((first, second))
-    if not len(both):
-        return 0.0, False
-    low, high = float(both.min()), float(both.max())
-    return (1.0, True) if low >= 0 and high <= 1 else (high - low, False)
 
 
 # Bias of a judge: mean judge − human, per group, and between groups.
