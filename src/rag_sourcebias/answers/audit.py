@@ -255,17 +255,13 @@ def _reach(
     level: float,
     resamples: int,
 ) -> tuple[float, float]:
-    """Return how far below and above the estimate an interval reaches."""
-    n, error = len(influence), _error(influence)
-    if answers.clusters is None:
-        half = t_quantile(0.5 + level / 2, found.n_pairs - 1) * error
-        return -half, half
-    sizes = found.sizes / found.sizes.sum()
-    return ClusterFlips(numerator=influence / n, denominator=sizes, resamples=resamples).ends(level)
+    """Return how far below and above the estimate an interval reaches.
 
-
-def _error(influence: FloatArray) -> float:
-    """Standard error, from influences whose mean is 0."""
+    Raises
+    ------
+    InsufficientDataError
+        If no influence differs from their mean, which is 0.
+    """
     n = len(influence)
     error = math.sqrt(np.sum(influence**2) / (n * (n - 1)))
     if error < _NO_ERROR:
@@ -274,7 +270,11 @@ def _error(influence: FloatArray) -> float:
             "nothing is known about how much they vary",
             n=n,
         )
-    return error
+    if answers.clusters is None:
+        half = t_quantile(0.5 + level / 2, found.n_pairs - 1) * error
+        return -half, half
+    sizes = found.sizes / found.sizes.sum()
+    return ClusterFlips(numerator=influence / n, denominator=sizes, resamples=resamples).ends(level)
 
 
 # Everything that can be said about one correctness score.

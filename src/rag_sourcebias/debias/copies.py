@@ -99,7 +99,6 @@ class Neighbours(NamedTuple):
 
     Parameters
     ----------
-    document : int64 array of shape (s,)
     nearest : float64 array of shape (s,)
         Similarity of the nearest document.
     last : float64 array of shape (s,)
@@ -112,7 +111,6 @@ class Neighbours(NamedTuple):
         Whether the nearest document has this one before its own largest gap.
     """
 
-    document: IntArray
     nearest: FloatArray
     last: FloatArray
     other: FloatArray
@@ -141,7 +139,6 @@ def sample_neighbours(vectors: Any, rng: np.random.Generator) -> Neighbours:  # 
     theirs, their_value = _nearest(vectors, place[:, 0])
     before_gap = np.arange(theirs.shape[1]) < _behind_gap(their_value)[:, None]
     return Neighbours(
-        document=documents,
         nearest=value[:, 0],
         last=value[row, inside],
         other=value[row, behind],

@@ -145,12 +145,13 @@ def read_seen(specs: Sequence[str] | None, *, baseline: str) -> frozenset[str]:
     """Baseline texts of the pairs of ``FOLDER`` (all) or ``FOLDER:SPLIT`` (those judged)."""
     found: set[str] = set()
     for text in specs or ():
+        qrels = None
         if Path(text).is_dir():
-            read = read_corpus(Path(text), titles=True)
-            found |= pair_texts(read.corpus, None, baseline=baseline)
+            corpus = read_corpus(Path(text), titles=True).corpus
         else:
             data = _read_spec("fitted-on", text)
-            found |= pair_texts(data.corpus, data.qrels, baseline=baseline)
+            corpus, qrels = data.corpus, data.qrels
+        found |= pair_texts(corpus, qrels, baseline=baseline)
     return frozenset(found)
 
 

@@ -54,11 +54,6 @@ class AnnotationQuestion:
     labels: tuple[str, ...]
     needs_query: bool = False
 
-    @property
-    def prefers(self) -> bool:
-        """Whether an answer names one of the two texts."""
-        return "A" in self.answers
-
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationUnit:

@@ -149,7 +149,7 @@ def _table(
     question: AnnotationQuestion,
     given: Mapping[tuple[str, str], tuple[str, str]],
 ) -> AnswerTable:
-    named = ("A", "B") if question.prefers else ()
+    named = ("A", "B") if "A" in question.answers else ()
     sources = dict.fromkeys(s for unit in plan.units for s in unit.sources) if named else {}
     categories = (*sources, *(a for a in question.answers if a not in named))
     code_of = {name: code for code, name in enumerate(categories)}

@@ -397,18 +397,16 @@ class SidecarStore:
                 f"{self.path} holds the tags of {len(self.tag_store)} documents by other taggers; "
                 "replace them with --overwrite (they are kept in a backup), or name another file"
             )
-        saved = Path(backup or f"{self.path}.before-{fingerprint[:8]}.sqlite")
+        counts = TagResult(fingerprint=fingerprint, dry_run=dry_run)
         if not dry_run:
             if replacing:
                 table = self.tag_store.table()
                 rows = ((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
-                open_tag_store(saved).put(rows)
+                counts.backup = str(backup or f"{self.path}.before-{fingerprint[:8]}.sqlite")
+                open_tag_store(counts.backup).put(rows)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # before the first tag, so that an interrupted pass is known as one of these taggers
             write_atomic(self._note, json.dumps({"taggers": fingerprint}) + "\n")
-        counts = TagResult(fingerprint=fingerprint, dry_run=dry_run)
-        if replacing and not dry_run:
-            counts.backup = str(saved)
         for page in _pages(self.documents(), _PAGE):
             texts = {doc_id: text for doc_id, text, _ in page}
             before = self.tag_store.get([doc_id for doc_id, _, _ in page])

@@ -71,10 +71,14 @@ def fill_csv(plan, path, *, skip=(), spell=str, delimiter=","):
     save_csv(path, rows, delimiter)
 
 
+def rows_of(plan, annotator):
+    return [row for row in plan.key.rows if row.annotator == annotator]
+
+
 def page_answers(plan, annotator, entries=None):
     """The file that the page downloads."""
     if entries is None:
-        entries = [(row.row_id, answer(plan, row), "equal") for row in plan.rows_of(annotator)]
+        entries = [(row.row_id, answer(plan, row), "equal") for row in rows_of(plan, annotator)]
     lines = (",".join(f'"{cell}"' for cell in entry) for entry in entries)
     return "\r\n".join(['"row_id","relevance","quality"', *lines, ""])
 
@@ -123,11 +127,11 @@ def test_spreadsheets_may_spell_and_separate_otherwise(written, spell, delimiter
 
 def test_unanswered_is_counted_not_refused(written):
     plan, files, folder = written
-    mine = plan.rows_of(0)
+    mine = rows_of(plan, 0)
     fill_csv(plan, folder / "ann.csv", skip={mine[0].row_id})
     save_csv(folder / "ann.csv", read_csv(folder / "ann.csv")[:-1])  # a row was deleted
     found = read_annotations(folder / "ann.csv", key=files.key)  # and bob sent nothing
-    bobs = len(plan.rows_of(1))
+    bobs = len(rows_of(plan, 1))
     assert found.table("relevance").n_unanswered == 2 + bobs
     assert found.table("quality").n_unanswered == 1 + bobs
     assert found.table("relevance").codes[mine[0].unit, 0] == -1
@@ -139,9 +143,9 @@ def test_the_same_answer_twice_is_one_but_two_answers_conflict(written):
     (folder / "ann-answers.csv").write_text(page_answers(plan, 0))
     both = [folder / "ann.csv", folder / "ann-answers.csv"]
     assert read_annotations(both, key=files.key).table("relevance").n_answered == len(
-        plan.rows_of(0)
+        rows_of(plan, 0)
     )
-    row = plan.rows_of(0)[1]
+    row = rows_of(plan, 0)[1]
     other = "B" if answer(plan, row) != "B" else "equal"
     entries = [(row.row_id, other, "")]
     (folder / "ann-answers.csv").write_text(page_answers(plan, 0, entries))
