@@ -62,16 +62,31 @@ def read_tags(
     """
     if isinstance(tags, TagTable):
         return tags
+    if type(tags) is dict and not (doc_id or source or style) and _tells_sources(tags):
+        return TagTable.from_dict(tags)
 
     table = read_table(_rows_by_id(tags, "doc_id", "source"))
     roles = {"document": doc_id, "source": source, "style": style}
     options = {"source": "--group (in a terminal)"}
     found = find_columns(table, roles, needed=("document", "source"), options=options)
-    ids = _ids(table, found.pop("document"), "document", keys=tags)
+    ids = _ids(table, found.pop("document"), "document")
     others = {"pair_id", "origin", "confidence"}.intersection(table.names) - {found["source"]}
     found |= dict(zip(others, others, strict=True))
     cells = {role: table.columns[column] for role, column in found.items() if column}
     return TagTable.from_columns(**_tag_columns(table, ids, cells))
+
+
+def _tells_sources(tags: dict[Any, Any]) -> bool:
+    """Whether a dictionary is ``{id: source}`` with nothing to clean or to refuse."""
+    if not {str} <= set(map(type, tags.values())) <= {str, NoneType}:
+        return False
+    names = set(tags.values()) - {None}
+    if any(_label(name) != name or not name.isprintable() for name in names):
+        return False
+    try:
+        return "" not in tags and list(tags) == list(map(str.strip, tags))
+    except TypeError:  # an id is no text
+        return False
 
 
 def read_groups(groups: Any) -> dict[str, str]:  # noqa: ANN401 - whatever a user has
@@ -129,11 +144,10 @@ def _row(value: Any, cell: str) -> Mapping[str, Any]:  # noqa: ANN401
     return {cell: text, "metadata": getattr(value, "metadata", None)}
 
 
-def _ids(table: Table, column: str, role: str, *, keys: Any = None) -> Vocabulary:  # noqa: ANN401
-    """Return the ids of a table, each of which occurs once, as the keys of a dictionary do."""
+def _ids(table: Table, column: str, role: str) -> Vocabulary:
+    """Return the ids of a table, each of which occurs once."""
     ids = names_of(table, column, role="id")
-    if not isinstance(keys, dict) or ids != list(keys):
-        require_once(table, ids, role, f"keep one row for each {role}")
+    require_once(table, ids, role, f"keep one row for each {role}")
     return Vocabulary(ids)
 
 

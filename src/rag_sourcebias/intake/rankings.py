@@ -494,15 +494,16 @@ def entries_of(
 
 
 def _of_lists(lists: Mapping[Any, Any], where: str) -> Entries:
-    parts = [_ranking(row, f"{where}, query {query!r}") for query, row in lists.items()]
-    ordered = not any(map(_is_scored, lists.values()))
-    return entries_of(where, list(lists), parts, ordered=ordered)
+    scored = list(map(_is_scored, lists.values()))
+    parts = [
+        (row, row.values()) if by_score else _ranking(row, f"{where}, query {query!r}")
+        for by_score, (query, row) in zip(scored, lists.items(), strict=True)
+    ]
+    return entries_of(where, list(lists), parts, ordered=not any(scored))
 
 
 def _ranking(row: Any, where: str) -> tuple[Collection[Any], Collection[Any] | None]:  # noqa: ANN401
-    """Return ids and scores of one query, in the order given."""
-    if _is_scored(row):
-        return row, row.values()
+    """Return ids and scores of one query from its list of documents."""
     try:
         documents = listed(row)
     except DataError as error:

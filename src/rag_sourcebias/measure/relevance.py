@@ -478,6 +478,9 @@ def relative_delta(mean_baseline: float, mean_other: float) -> float | None:
 
 def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.int64]:
     """Source code of each document, -1 for untagged or unknown ones; shape (len(doc_ids),)."""
+    if tags.by_id is not None:
+        sources: list[Any] = list(map(tags.by_id.get, doc_ids))
+        return places_of(sources, tags.sources)
     rows = tags.rows_for(doc_ids)
     found = np.where(rows >= 0, tags.source_codes[rows], -1) if len(tags) else rows
     return found.astype(np.int64, copy=False)
