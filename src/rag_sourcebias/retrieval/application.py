@@ -391,8 +391,10 @@ class _Matching:
     def _one(self, hit: Hit, key: str | None, ways: Counter[str]) -> str:
         exact = self.by_text.get(_plain(hit.text)) if hit.text else None
         named = None if key is None else hit.metadata.get(key)
-        candidates = [("id", hit.doc_id)] if self.id_key is None else []
-        for way, value in (*candidates, ("metadata", named)):
+        candidates: list[tuple[str, object]] = [("id", hit.doc_id)] if self.id_key is None else []
+        if not isinstance(named, list | tuple | dict):  # no id, and too deep to be written perhaps
+            candidates.append(("metadata", named))
+        for way, value in candidates:
             # positions such as "1" may be ids of the data by accident: the text knows better
             if value is not None and str(value) in self.rows and exact in (None, str(value)):
                 ways[way] += 1
