@@ -1,5 +1,7 @@
 """The two verbs that take whatever a user has: ``audit`` and ``interval``."""
 
+from __future__ import annotations
+
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence

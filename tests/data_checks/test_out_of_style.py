@@ -76,7 +76,9 @@ def quality(root: Path, setting: str):
     assert ids == [q.query_id for q in queries["modified"]]
     assert len(set(ids)) == 1000
     judged = Qrels.from_dict({q: {f"answer to {q}": 1} for q in ids})
-    data = SimpleNamespace(queries=queries, original="human", qrels=lambda styles: judged)
+    data = SimpleNamespace(
+        queries=queries, original="human", qrels=lambda styles: judged, clusters=None
+    )
     rows = style_quality(replay, data, StyleConfig(cutoffs=(5,), resamples=2000))
     return {(row.query_style, row.measure): row for row in rows}
 

@@ -1,5 +1,7 @@
 """The verb: score answers with encoders, then measure what the scores reward."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -16,6 +16,8 @@ A message says what was wrong, names the offending value (file, line, id) and sa
 accepted.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import shlex

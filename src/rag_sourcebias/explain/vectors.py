@@ -1,5 +1,7 @@
 """Vectors of two sources: the direction between them, their spectra, a map of both."""
 
+from __future__ import annotations
+
 import math
 from importlib.util import find_spec
 from typing import Literal

@@ -1,5 +1,7 @@
 """Means and differences when most labels come from a judge: one function per question."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Statistics of groups of texts: length and similarity to references, with intervals."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -6,6 +6,8 @@ be drawn (prediction-powered inference; Robins, Rotnitzky & Zhao 1994). So tags 
 documents are retrieved most, and no rate of a detector is carried from elsewhere.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """How many human labels an interval of a wanted width needs, with a judge and without."""
 
+from __future__ import annotations
+
 import hashlib
 import math
 from collections.abc import Callable

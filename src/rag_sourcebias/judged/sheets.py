@@ -1,5 +1,7 @@
 """Blind sheets on which people grade documents or label items, with the design of the draw."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What a shift is made of: what the store holds, what is asked, and how it is ranked."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

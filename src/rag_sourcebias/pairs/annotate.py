@@ -1,5 +1,7 @@
 """Blind annotation: what is asked, who sees which texts, the sheets and their key."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import json

@@ -1,5 +1,7 @@
 """Filled annotation sheets: read and un-blinded, agreement of annotators, majorities."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,5 +1,7 @@
 """What an application holds and what it shows of each source, without judgments."""
 
+from __future__ import annotations
+
 import csv
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,5 +1,7 @@
 """The verb: measure writing-style bias from similarities."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Ranks of styled versions of documents: tables, unfairness, matching effect and the verdict."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from itertools import permutations

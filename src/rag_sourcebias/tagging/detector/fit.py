@@ -1,5 +1,7 @@
 """Fit a detector to labelled documents, with honest figures, and keep it in a folder."""
 
+from __future__ import annotations
+
 import hashlib
 import io
 import os
