@@ -32,8 +32,8 @@ import numpy as np
 
 from rag_sourcebias.cli import main
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 
 ENCODER = "all-MiniLM-L6-v2"
 DATA = os.environ.get("RAG_SOURCEBIAS_DATA", "nowhere")

@@ -27,7 +27,7 @@ import numpy as np
 from demo_prometheus import Prometheus
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.monitor.log.reading import log_summary
+from rag_sourcebias.observe.log.reading import log_summary
 
 _VIEWS = {
     "overview": "/api/overview",

@@ -22,10 +22,10 @@ from langchain_core.documents import Document
 from prometheus_client import CollectorRegistry, start_http_server
 
 from rag_sourcebias.intake.samples import load_sample
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import ReferenceWindow
 from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.observe.log.event_log import EventLog
 from rag_sourcebias.observe.observers import ObserverGroup
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.rules import IdTagger

@@ -40,9 +40,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import log_summary, read_events, read_rollups
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "speed"))
 from rounds import finish

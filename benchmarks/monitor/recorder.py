@@ -27,11 +27,11 @@ import numpy as np
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.tags import to_metadata
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events, read_rollups
-from rag_sourcebias.monitor.log.schema import Batch, insert_segments, open_for_writing, segments_of
-from rag_sourcebias.monitor.log.writing import add_to_rollups
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import iter_events, log_summary, read_events, read_rollups
+from rag_sourcebias.observe.log.schema import Batch, insert_segments, open_for_writing, segments_of
+from rag_sourcebias.observe.log.writing import add_to_rollups
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import Recorder
 

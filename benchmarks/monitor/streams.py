@@ -24,7 +24,7 @@ from scipy.stats import binomtest
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.monitor import ReferenceWindow, SkewMonitor
-from rag_sourcebias.monitor.log.schema import EventColumns
+from rag_sourcebias.observe.log.schema import EventColumns
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 A_DAY, DAYS, DEPTH, DAY = 200, 42, 10, 86_400.0

@@ -105,7 +105,7 @@ def ragas(_folder: Path) -> str:
 def monitor(folder: Path) -> str:
     from rag_sourcebias.monitor.dashboard.server import DashboardServer
     from rag_sourcebias.monitor.dashboard.source import DashboardSource
-    from rag_sourcebias.monitor.log.event_log import EventLog
+    from rag_sourcebias.observe.log.event_log import EventLog
 
     path = folder / "log.db"
     with EventLog(path):

@@ -41,8 +41,11 @@ from rag_sourcebias.judged.sheets import read_sheet, write_sheet
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.llm.ask import CompletionCache
 from rag_sourcebias.monitor.follow import LogFollower, Position, parquet_events, write_position
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import (
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import (
     iter_newest,
     log_summary,
     read_events,
@@ -50,10 +53,7 @@ from rag_sourcebias.monitor.log.reading import (
     read_tail,
     rollup_extent,
 )
-from rag_sourcebias.monitor.log.writing import write_parquet
-from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.settings import CorpusShare
-from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.writing import write_parquet
 from rag_sourcebias.observe.tags import open_tag_store
 from rag_sourcebias.pairs.annotate import AnnotationUnit, annotation_sheet, write_annotation_sheets
 from rag_sourcebias.pairs.annotated import read_annotations

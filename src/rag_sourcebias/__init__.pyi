@@ -40,7 +40,7 @@ from .judged.page import JudgedReport as JudgedReport
 from .kinds import read_report as read_report
 from .measure.relevance import relative_delta as relative_delta
 from .measure.relevance import source_scores as source_scores
-from .monitor.log.event_log import EventLog as EventLog
+from .observe.log.event_log import EventLog as EventLog
 from .observe.observers import ExposureObserver as ExposureObserver
 from .observe.recorder import instrument as instrument
 from .pairs.audit import check_paired_corpus as check_paired_corpus

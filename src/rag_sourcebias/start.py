@@ -28,8 +28,8 @@ from rag_sourcebias.intake.tables import (
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
 from rag_sourcebias.monitor.follow import parquet_events
-from rag_sourcebias.monitor.log.reading import log_summary
 from rag_sourcebias.observe.document_stores import summarise
+from rag_sourcebias.observe.log.reading import log_summary
 from rag_sourcebias.report.render import print_report
 from rag_sourcebias.tagging.command import open_store
 from rag_sourcebias.tagging.documents import SidecarStore

@@ -32,9 +32,9 @@ NODES = {
     "judged": 26478,
     "llm": 4019,
     "measure": 8788,
-    "monitor": 31166,
+    "monitor": 21900,
     "neural": 11074,
-    "observe": 7822,
+    "observe": 17113,
     "pairs": 20943,
     "report": 12154,
     "retrieval": 9220,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3191,
     "testing": 3005,
     ".": 4410,
-    "integrations": 28574,
+    "integrations": 28575,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

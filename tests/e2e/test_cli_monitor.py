@@ -19,8 +19,8 @@ from shifted_logs import EVERY, HUMAN, START, write_log
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.infer.verified import Verification, write_verification
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 
 
 def replayed(*args: str, cwd: Path) -> dict[str, object]:

@@ -20,10 +20,10 @@ from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import ReferenceWindow
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 
 pytestmark = pytest.mark.server
 HUMAN, LLM, DAY = DocTags(source="human"), DocTags(source="llm:x"), 86_400.0

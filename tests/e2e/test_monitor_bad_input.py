@@ -14,9 +14,9 @@ from command_line import inside, succeed
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor import ReferenceWindow, SkewMonitor
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe import document_stores
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 
 HUMAN, LLM, DAY = DocTags(source="human"), DocTags(source="llm:x"), 86_400.0
 START, N = 1_800_000_000.0, 3_000

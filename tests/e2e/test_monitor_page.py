@@ -54,10 +54,10 @@ def test_duckdb_reads_the_archive_with_the_query_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     duckdb = pytest.importorskip("duckdb")
-    from rag_sourcebias.monitor.log.event_log import EventLog
-    from rag_sourcebias.monitor.log.reading import read_events
-    from rag_sourcebias.monitor.log.writing import write_parquet
     from rag_sourcebias.observe.events import RetrievalEvent
+    from rag_sourcebias.observe.log.event_log import EventLog
+    from rag_sourcebias.observe.log.reading import read_events
+    from rag_sourcebias.observe.log.writing import write_parquet
 
     monkeypatch.chdir(tmp_path)
     tags = (DocTags(source="human"), DocTags(source="human"), DocTags(source="llm:x"))

@@ -18,8 +18,8 @@ import pytest
 from command_line import COMMAND, ENVIRONMENT, inside
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 
 pytestmark = [
     pytest.mark.server,

@@ -11,7 +11,7 @@ from hashing_encoder import HashingEncoder
 from typer.main import get_command
 
 from rag_sourcebias.cli import app
-from rag_sourcebias.monitor.log.reading import iter_events
+from rag_sourcebias.observe.log.reading import iter_events
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from rag_sourcebias.monitor import CorpusShare, ReferenceWindow, SkewMonitor
-from rag_sourcebias.monitor.log.schema import EventColumns
+from rag_sourcebias.observe.log.schema import EventColumns
 
 pytestmark = pytest.mark.slow
 DAY, N, CUT, LATER = 86_400.0, 6_000, 3_000, 4_500

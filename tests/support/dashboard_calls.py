@@ -10,8 +10,8 @@ from urllib.parse import unquote_to_bytes
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 
 START = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
 SOURCES = ("human", "llm:a", None)

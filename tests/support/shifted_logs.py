@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 
 HUMAN, LLM = DocTags(source="human"), DocTags(source="llm:x")
 START, EVERY = 1_800_000_000.0, 1_800.0

@@ -13,8 +13,8 @@ from paired_texts import human_text, paired_dataset, rewritten
 from static_model import static_model
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
 from rag_sourcebias.pairs.writing import write_beir
 
 PLACE = 'my "data" & it\'s $HOME (1)'  # whatever a shell would take for its own

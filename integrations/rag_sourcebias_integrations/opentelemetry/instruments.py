@@ -19,8 +19,7 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError, require_at_least, require_one_of
-from rag_sourcebias.monitor.data import OTHER, Alarm, MonitorSnapshot, short_text
-from rag_sourcebias.monitor.log.reading import LogSummary
+from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.metrics import (
     METRICS,
     UNTAGGED,
@@ -29,6 +28,8 @@ from rag_sourcebias.monitor.metrics import (
     Values,
 )
 from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
+from rag_sourcebias.observe.labels import OTHER, short_text
+from rag_sourcebias.observe.log.reading import LogSummary
 from rag_sourcebias.observe.observers import exposure_of
 
 # Offer a monitor's state to OpenTelemetry, by its API alone.

@@ -11,8 +11,8 @@ from prometheus_client.registry import Collector
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor import metrics
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
-from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import LostEvents, MonitorReader, Values
+from rag_sourcebias.observe.log.reading import LogSummary
 
 # Offer a monitor's state to Prometheus.
 

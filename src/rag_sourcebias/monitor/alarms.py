@@ -12,7 +12,6 @@ from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.monitor.cusum import LEARN
 from rag_sourcebias.monitor.data import (
     MEASURES,
-    OTHER,
     Alarm,
     GroupCount,
     GroupShare,
@@ -24,6 +23,7 @@ from rag_sourcebias.monitor.data import (
 )
 from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, largest_part
 from rag_sourcebias.monitor.settings import ReferenceWindow
+from rag_sourcebias.observe.labels import OTHER
 
 WHAT = {"exposure": "exposure", "first": "first ranks"}
 

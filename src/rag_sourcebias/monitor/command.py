@@ -25,10 +25,9 @@ from rag_sourcebias.monitor.alarms import WHAT
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, OverTime
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
+from rag_sourcebias.monitor.erasing import erase_events
 from rag_sourcebias.monitor.follow import LogFollower, read_position
 from rag_sourcebias.monitor.follow import replay as feed
-from rag_sourcebias.monitor.log.erasing import erase_events
-from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
 from rag_sourcebias.monitor.metrics import write_rules
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import (
@@ -42,6 +41,7 @@ from rag_sourcebias.monitor.settings import (
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.document_stores import summarise_store
 from rag_sourcebias.observe.events import hash_query, read_key
+from rag_sourcebias.observe.log.reading import LogSummary, log_summary
 from rag_sourcebias.observe.tags import SQLITE, open_tag_store
 from rag_sourcebias.retrieval.rerank import metrics_factory
 from rag_sourcebias.terminal import options as common

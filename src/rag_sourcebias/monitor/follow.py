@@ -27,12 +27,12 @@ from rag_sourcebias.core.private import PRIVATE, check_mode
 from rag_sourcebias.intake.belong import require_tags
 from rag_sourcebias.intake.files import read_json
 from rag_sourcebias.intake.tables import open_parquet, parquet_batches, pyarrow_modules
-from rag_sourcebias.monitor.data import Waiting, logger
-from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
-from rag_sourcebias.monitor.log.schema import EventColumns
+from rag_sourcebias.monitor.data import logger
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.sinks import Sink
-from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, Waiting, guarded
+from rag_sourcebias.observe.log.reading import Tail, iter_events, read_tail
+from rag_sourcebias.observe.log.schema import EventColumns
 
 # Retrievals of the Parquet files that event logs leave behind (see ``log.archive``).
 

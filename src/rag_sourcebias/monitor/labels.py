@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.measure.relevance import attention_weights
 from rag_sourcebias.monitor.cusum import HALF_DAY, Change, SlotCusum
-from rag_sourcebias.monitor.data import MEASURES, OTHER, RANK_LIMITS, ShiftPart
+from rag_sourcebias.monitor.data import MEASURES, RANK_LIMITS, ShiftPart
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
     GroupCodes,
@@ -23,6 +23,7 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.monitor.split import split_shift
 from rag_sourcebias.monitor.state import restore
+from rag_sourcebias.observe.labels import OTHER
 
 # Many retrievals at once: share of the ranks of each group, and whose document came first.
 

@@ -10,15 +10,10 @@ from typing import Literal, NamedTuple
 
 from rag_sourcebias.core.codec import PathLike, write_atomic
 from rag_sourcebias.core.errors import DataError, is_source
-from rag_sourcebias.monitor.data import (
-    OTHER,
-    RANK_LIMITS,
-    Alarm,
-    Key,
-    MonitorSnapshot,
-)
-from rag_sourcebias.monitor.log.reading import LogSummary
+from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm, MonitorSnapshot
 from rag_sourcebias.observe.events import DroppedEvents, guarded, renews_after_fork
+from rag_sourcebias.observe.labels import OTHER, Key
+from rag_sourcebias.observe.log.reading import LogSummary
 
 # The metrics that a monitor has in Prometheus and OpenTelemetry: one table of names.
 

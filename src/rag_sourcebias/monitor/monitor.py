@@ -20,16 +20,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.alarms import alarm_of, snapshot_of
-from rag_sourcebias.monitor.data import (
-    OTHER,
-    Alarm,
-    Key,
-    LabelCaps,
-    MonitorSnapshot,
-    Waiting,
-    label_names,
-    short_text,
-)
+from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.labels import (
     MOST_DOCUMENTS,
     Composition,
@@ -37,14 +28,21 @@ from rag_sourcebias.monitor.labels import (
     LabelWatch,
     Retrievals,
 )
-from rag_sourcebias.monitor.log.schema import EventColumns, Tag
 from rag_sourcebias.monitor.settings import (
     Baseline,
     CorpusShare,
     SkewSettings,
     TagErrors,
 )
-from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded, renews_after_fork
+from rag_sourcebias.observe.events import (
+    DroppedEvents,
+    RetrievalEvent,
+    Waiting,
+    guarded,
+    renews_after_fork,
+)
+from rag_sourcebias.observe.labels import OTHER, Key, LabelCaps, label_names, short_text
+from rag_sourcebias.observe.log.schema import EventColumns, Tag
 
 _MOST_ALARMS = 1_000
 _LOOK_SECONDS = 600.0

@@ -18,7 +18,8 @@ from rag_sourcebias.core.errors import DataError, check_level, require_at_least,
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality
-from rag_sourcebias.monitor.data import MEASURES, OTHER, short_text
+from rag_sourcebias.monitor.data import MEASURES
+from rag_sourcebias.observe.labels import OTHER, short_text
 
 # Which column a source, or style, has among those that are told apart.
 

@@ -231,6 +231,10 @@ class RetrievalEvent:
         return self.ranked.query_id or None
 
 
+Waiting = tuple[RetrievalEvent, float | None]
+"""An event, and its Unix time where that is known."""
+
+
 def checked(labels: dict[str, str]) -> dict[str, str]:
     """Return labels as they are, if an event may have them.
 

@@ -15,10 +15,10 @@ from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor.dashboard.server import create_app
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import read_events
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import read_events
 
 N = 900
 

@@ -17,9 +17,9 @@ from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.monitor import follow as follow_state
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower, replay
-from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare, ReferenceWindow
+from rag_sourcebias.observe.log.event_log import EventLog
 
 BASELINE = CorpusShare({"human": 0.05, "llm:a": 0.9})
 
@@ -93,7 +93,7 @@ def test_a_restart_goes_on(tmp_path: Path) -> None:
 def test_a_log_is_read_in_parts(
     tmp_path: Path, segments: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_sourcebias.monitor.log.reading._MOST_SEGMENTS", segments)
+    monkeypatch.setattr("rag_sourcebias.observe.log.reading._MOST_SEGMENTS", segments)
     path, state, saved = tmp_path / "log.db", tmp_path / "state.json", []
     written(path, 200, batch=batch)
     live = follower(path, state)

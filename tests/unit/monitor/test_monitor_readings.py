@@ -8,10 +8,10 @@ from monitor_states import alarm, share, snapshot
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor.data import GroupCount
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import log_summary
 from rag_sourcebias.monitor.metrics import MonitorReader, label_values, read_snapshots
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import log_summary
 
 DOCS = (("collection", "docs"),)
 MONITOR = ("part", "monitor")

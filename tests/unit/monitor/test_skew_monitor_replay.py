@@ -15,12 +15,12 @@ from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.measure.relevance import exposure
 from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.follow import parquet_events, replay
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import read_events
-from rag_sourcebias.monitor.log.writing import write_parquet
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare, PoolShare, ReferenceWindow
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import read_events
+from rag_sourcebias.observe.log.writing import write_parquet
 from rag_sourcebias.observe.observers import ExposureObserver
 
 NAMES = ("human", "llm:a", None)

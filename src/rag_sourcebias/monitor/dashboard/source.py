@@ -19,9 +19,10 @@ from rag_sourcebias._version import __version__
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.means import normal_quantile
-from rag_sourcebias.monitor.data import OTHER, Alarm, GroupShare, Measure, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.log.reading import (
+from rag_sourcebias.observe.labels import OTHER
+from rag_sourcebias.observe.log.reading import (
     LogSummary,
     NotCountedError,
     Rollups,
@@ -30,7 +31,7 @@ from rag_sourcebias.monitor.log.reading import (
     read_rollups,
     rollup_extent,
 )
-from rag_sourcebias.monitor.log.schema import WIDTHS, EventColumns, reading
+from rag_sourcebias.observe.log.schema import WIDTHS, EventColumns, reading
 
 # What is asked for: read by a library, every mistake named.
 

@@ -1,6 +1,7 @@
 """The connection of an event log: one transaction per batch."""
 
 import json
+import logging
 import math
 import os
 import re
@@ -20,8 +21,9 @@ import numpy as np
 
 from rag_sourcebias.core.private import PRIVATE, create_file, create_folder
 from rag_sourcebias.intake.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import Key, Waiting, logger, short_text
-from rag_sourcebias.monitor.log.schema import (
+from rag_sourcebias.observe.events import DroppedEvents, Waiting, hash_query
+from rag_sourcebias.observe.labels import Key, short_text
+from rag_sourcebias.observe.log.schema import (
     MOST_TAGS,
     SEGMENT_COLUMNS,
     WIDTHS,
@@ -38,7 +40,8 @@ from rag_sourcebias.monitor.log.schema import (
     segments_of,
     state_of,
 )
-from rag_sourcebias.observe.events import DroppedEvents, hash_query
+
+logger = logging.getLogger("rag_sourcebias.observe")
 
 # Turn events into columns, one broken event at a time.
 

@@ -12,14 +12,14 @@ from command_line import refused, succeed
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.monitor.erasing import erase_events
 from rag_sourcebias.monitor.follow import LogFollower, parquet_events
-from rag_sourcebias.monitor.log.erasing import erase_events
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
-from rag_sourcebias.monitor.log.schema import SEGMENT_COLUMNS, reading
-from rag_sourcebias.monitor.log.writing import archive_segments
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query, read_key
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import log_summary, read_events, read_rollups
+from rag_sourcebias.observe.log.schema import SEGMENT_COLUMNS, reading
+from rag_sourcebias.observe.log.writing import archive_segments
 
 MIDNIGHT = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
 

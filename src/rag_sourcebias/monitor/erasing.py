@@ -12,9 +12,9 @@ import numpy as np
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.private import create_file
 from rag_sourcebias.intake.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import OTHER, short_text
 from rag_sourcebias.monitor.follow import read_position, write_position
-from rag_sourcebias.monitor.log.schema import (
+from rag_sourcebias.observe.labels import OTHER, short_text
+from rag_sourcebias.observe.log.schema import (
     SEGMENT_COLUMNS,
     Batch,
     EventColumns,

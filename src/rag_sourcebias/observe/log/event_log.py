@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
@@ -16,16 +17,19 @@ from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least
 from rag_sourcebias.core.private import PRIVATE, create_folder
-from rag_sourcebias.monitor.data import Waiting, label_names, logger, short_text
-from rag_sourcebias.monitor.log.schema import Documents, LogSettings
-from rag_sourcebias.monitor.log.writing import LogWriter
 from rag_sourcebias.observe.events import (
     DroppedEvents,
     RetrievalEvent,
+    Waiting,
     closes_at_exit,
     memory_of,
 )
+from rag_sourcebias.observe.labels import label_names, short_text
+from rag_sourcebias.observe.log.schema import Documents, LogSettings
+from rag_sourcebias.observe.log.writing import LogWriter
 from rag_sourcebias.observe.unobserved import suppress
+
+logger = logging.getLogger("rag_sourcebias.observe")
 
 # The bounded buffer in front of a log: cheap to put into, emptied all at once.
 

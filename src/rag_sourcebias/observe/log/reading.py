@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import sound
 from rag_sourcebias.core.errors import DataError, is_source, require_one_of
-from rag_sourcebias.monitor.log.schema import (
+from rag_sourcebias.observe.log.schema import (
     SEGMENT_COLUMNS,
     WIDTHS,
     EventColumns,

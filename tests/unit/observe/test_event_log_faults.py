@@ -16,15 +16,15 @@ import pytest
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import UnsupportedVersionError
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import log_summary, read_events, read_rollups
 
 START = """
 import os, sys, time
 from rag_sourcebias.observe import RetrievalEvent
-from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.observe.log.event_log import EventLog
 from rag_sourcebias.core.data import DocTags, RankedList
 
 def event(i, source="human"):

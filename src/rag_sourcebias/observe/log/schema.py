@@ -27,8 +27,8 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.private import PRIVATE, check_mode, create_file
 from rag_sourcebias.intake.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, short_text
 from rag_sourcebias.observe.events import check_key
+from rag_sourcebias.observe.labels import OTHER, Key, LabelCaps, short_text
 
 # Small integers for (source, style) and for label sets, with caps on how many there are.
 

@@ -16,16 +16,16 @@ from command_line import succeed
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.follow import replay
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import (
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.observe.events import RetrievalEvent, hash_query
+from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.reading import (
     Rollups,
     iter_events,
     log_summary,
     read_events,
     read_rollups,
 )
-from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import Recorder
 
