@@ -1,6 +1,6 @@
 from .data import Alarm as Alarm
-from .follow import replay as replay
 from .erasing import erase_events as erase_events
+from .follow import replay as replay
 from .metrics import write_rules as write_rules
 from .monitor import SkewMonitor as SkewMonitor
 from .settings import CorpusShare as CorpusShare
