@@ -63,7 +63,7 @@ def rescored(
     DataError
         If there is not one finite number for each document.
     """
-    tags = [from_metadata(one) for one in metadata]
+    tags = tuple(from_metadata(one) for one in metadata)
     if tag_store is not None:
         tags = TagLookup(tag_store).over(doc_ids, tags)
     known = [float(score) for score in scores if isinstance(score, Real)]

@@ -40,9 +40,11 @@ from .judged.page import JudgedReport as JudgedReport
 from .kinds import read_report as read_report
 from .measure.relevance import relative_delta as relative_delta
 from .measure.relevance import source_scores as source_scores
+from .observe.labels import labels as labels
 from .observe.log.event_log import EventLog as EventLog
 from .observe.observers import ExposureObserver as ExposureObserver
 from .observe.recorder import instrument as instrument
+from .observe.recorder import shown as shown
 from .pairs.audit import check_paired_corpus as check_paired_corpus
 from .pairs.data import PairCheckConfig as PairCheckConfig
 from .pairs.report import PairReport as PairReport

@@ -55,7 +55,7 @@ def record_documents(
     recorder: Recorder,
     documents: Sequence[Any],
     query: str | None,
-    labels: Mapping[str, str],
+    labels: Mapping[str, object],
     scores: Iterable[float] | None = None,
 ) -> None:
     """Record what was retrieved, best first; never raises."""
@@ -116,9 +116,7 @@ class Watch:
             self.recorder,
             documents,
             query=query if isinstance(query, str) else None,
-            labels=self.recorder.labels_beside(
-                {"retriever": name or type(retriever).__name__, "store": store}
-            ),
+            labels={"retriever": name or type(retriever).__name__, "store": store},
         )
 
 
@@ -276,7 +274,7 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
         handler, query, name, store = note  # the first that was told of the start
         if not handler._stopped:
             recorder = handler._recorder
-            labels = recorder.labels_beside({"retriever": name, "store": store})
+            labels = {"retriever": name, "store": store}
             record_documents(recorder, documents, query=query, labels=labels)
 
     def on_chain_start(
@@ -404,7 +402,7 @@ def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Callable[.
                     documents,
                     scores=scores.of(documents, recorder.dropped),
                     query=query if isinstance(query, str) else None,
-                    labels=recorder.labels_beside({"store": store.__class__.__name__}),
+                    labels={"store": store.__class__.__name__},
                 )
 
     return inside(method, block)

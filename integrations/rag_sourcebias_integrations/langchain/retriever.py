@@ -140,12 +140,10 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         documents = found[0]
         scores = gathered.of(documents, recorder.dropped)
         if first and not self._stopped:
-            labels = recorder.labels_beside(
-                {
-                    "retriever": self.retriever.__class__.__name__,
-                    "store": None if store is None else store.__class__.__name__,
-                }
-            )
+            labels = {
+                "retriever": self.retriever.__class__.__name__,
+                "store": None if store is None else store.__class__.__name__,
+            }
             record_documents(recorder, documents, scores=scores, query=query, labels=labels)
         if self.score_key is not None and scores is not None:
             with guarded(recorder.dropped, "scores could not be written"):

@@ -42,7 +42,8 @@ def record_nodes(
     nodes: Sequence[Any],
     *,
     query: Any,  # noqa: ANN401
-    labels: Mapping[str, str],
+    labels: Mapping[str, object],
+    carried: Mapping[str, object] = {},
 ) -> None:
     """Record what a retriever returned; never raises.
 
@@ -64,6 +65,7 @@ def record_nodes(
             scores=None if None in scores else scores,
             query=query_text(query),
             labels=labels,
+            carried=carried,
         )
 
 
@@ -152,9 +154,6 @@ def _belongs(instance: Any, target: Any) -> bool:  # noqa: ANN401
 # until all handlers have had it.
 _reranked: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
 
-#: Keys of ``instrument_tags({...})`` that become labels. Others may name a user or a request.
-_LABEL_TAGS = ("collection", "route", "tenant")
-
 
 class SourceBiasEventHandler(BaseEventHandler):
     """Record retrievals; ``get_dispatcher().add_event_handler(...)`` switches it on.
@@ -231,11 +230,7 @@ class SourceBiasEventHandler(BaseEventHandler):
 
     def _record(self, event: Any, query: Any, labels: Mapping[str, str]) -> None:  # noqa: ANN401
         recorder = self._recorder
-        with guarded(recorder.dropped, "tags could not be read"):
-            chosen = {key: event.tags.get(key) for key in _LABEL_TAGS}
-            labels = {**chosen, **labels}
-        labels = recorder.labels_beside(labels)
-        record_nodes(recorder, event.nodes, query=query, labels=labels)
+        record_nodes(recorder, event.nodes, query=query, labels=labels, carried=event.tags)
 
 
 # Vector stores that are asked directly: LlamaIndex announces only what retrievers do.
@@ -255,7 +250,7 @@ def _record_stored(
     """Record a ``VectorStoreQueryResult``; stores that keep no texts return ids only."""
     query = args[0] if args else kwargs.get("query")
     nodes, ids, scores = result.nodes, result.ids, result.similarities
-    labels = recorder.labels_beside({"store": store.__class__.__name__})
+    labels = {"store": store.__class__.__name__}
     text = query_text(query)
     if nodes is None:
         recorder.record(listed(ids or ()), scores=scores or None, query=text, labels=labels)

@@ -1,5 +1,7 @@
 """What observers are told of one retrieval: ids, ranks and tags, and what was lost."""
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import logging
@@ -7,16 +9,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from sys import getsizeof
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 from weakref import WeakSet
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.core.tags import (
     METADATA_KEYS,
     UNKNOWN,
@@ -25,6 +27,54 @@ from rag_sourcebias.core.tags import (
     content_hash,
     make_tags,
 )
+
+# What an object with a lock or a thread must do when its process forks or ends.
+
+
+_renewable: WeakSet[Any] = WeakSet()
+_closable: WeakSet[Any] = WeakSet()
+
+
+def renews_after_fork(item: Any) -> None:  # noqa: ANN401 - what has this method
+    """Have ``item._after_fork()`` called in every child forked from this process.
+
+    A lock that another thread held at the fork would stay locked in the child for ever, and
+    threads do not exist there.
+    """
+    _renewable.add(item)
+
+
+def closes_at_exit(item: Any) -> None:  # noqa: ANN401 - what has this method
+    """Have ``item.close(1.0)`` called when the interpreter ends, while daemon threads still run."""
+    _closable.add(item)
+
+
+def _renew_all() -> None:
+    for item in list(_renewable):
+        item._after_fork()
+
+
+def _close_all() -> None:
+    for item in list(_closable):
+        item.close(1.0)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_all)
+atexit.register(_close_all)
+
+
+class Locked:
+    """An object with a lock of its own, made anew in a forked child."""
+
+    def __init__(self) -> None:
+        self._after_fork()
+        renews_after_fork(self)
+
+    def _after_fork(self) -> None:
+        # Reentrant: a signal handler may retrieve while this thread holds it.
+        self._lock = threading.RLock()
+
 
 # Tags of retrieved documents from their metadata.
 
@@ -108,8 +158,8 @@ def named(doc_ids: Iterable[Any], texts: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-class TagLookup:
-    """A tag store in front of which frequent documents are remembered; not thread-safe.
+class TagLookup(Locked):
+    """A tag store in front of which frequent documents are remembered.
 
     A store on disk answers in hundreds of microseconds, a store on a network may take longer,
     and a few documents make up most of what a retriever returns.
@@ -131,9 +181,14 @@ class TagLookup:
         self._known: dict[str, DocTags] = {}
         self._damaged: set[str] = set()
         self._since = time.monotonic()
+        super().__init__()
 
     def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
         """Return the tags of each document, in order."""
+        with self._lock:
+            return self._get(doc_ids)
+
+    def _get(self, doc_ids: Sequence[str]) -> list[DocTags]:
         now = time.monotonic()
         if now - self._since > self._max_age or len(self._known) > self._capacity:
             self._known.clear()
@@ -150,14 +205,30 @@ class TagLookup:
             known.update(self._each(self._store.get_by_hash, by_text, hashes))
         return [known[doc_id] for doc_id in doc_ids]
 
-    def over(self, doc_ids: Sequence[str], inside: Sequence[DocTags]) -> list[DocTags]:
+    def over(self, doc_ids: Sequence[str], inside: Sequence[DocTags]) -> tuple[DocTags, ...]:
         """Return the stored tags of each document, or those it came with where none are stored."""
-        found = zip(self.get(doc_ids), inside, strict=True)
-        return [within if stored == UNKNOWN else stored for stored, within in found]
+        found = zip(self.get(doc_ids), inside or (UNKNOWN,) * len(doc_ids), strict=True)
+        return tuple(within if stored == UNKNOWN else stored for stored, within in found)
 
     def damaged(self, doc_ids: Sequence[str]) -> int:
         """Return how many of documents that were asked for have tags that cannot be read."""
         return sum(doc_id in self._damaged for doc_id in doc_ids) if self._damaged else 0
+
+    def told(self, event: RetrievalEvent) -> tuple[RetrievalEvent, str]:
+        """Return an event with the tags that are stored, and what is to be said where none are.
+
+        Of a store that cannot be read now, all documents count as such whose tags cannot be.
+        """
+        doc_ids = event.ranked.doc_ids
+        try:
+            tags = self.over(doc_ids, event.tags)
+            n_bad, failed = self.damaged(doc_ids), ""
+        except Exception as error:  # noqa: BLE001 - of a store that the application may have made
+            tags, n_bad = event.tags, len(doc_ids)
+            failed = f"tag store failed ({type(error).__name__}): documents count as untagged"
+        earlier = None if event.earlier is None else self.told(event.earlier)[0]
+        event = replace(event, tags=tags, bad_tags=event.bad_tags + n_bad, earlier=earlier)
+        return event, failed
 
     def _each(
         self, ask: Callable[[list[K]], list[DocTags]], doc_ids: list[str], keys: list[K]
@@ -177,6 +248,8 @@ class TagLookup:
 # What observers are told about one retrieval.
 
 
+Stage = Literal["retrieved", "reranked", "shown", "cited"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
 MAX_LABELS = 16
 _EVENT_BYTES = 700  # of the objects that every event is made of
 _POINTER_BYTES = 8  # of a reference
@@ -184,7 +257,7 @@ _POINTER_BYTES = 8  # of a reference
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetrievalEvent:
-    """One outermost retrieval: which documents, in which order, from where.
+    """One outermost retrieval, or a later stage of one: which documents, in which order.
 
     Holds no text of the query or of a document, and no object of the framework.
 
@@ -202,11 +275,17 @@ class RetrievalEvent:
         ``time.monotonic()`` of the end of the retrieval, in seconds.
     bad_tags : int
         Tags that could not be read; their documents are in ``tags`` without them.
+    stage : {"retrieved", "reranked", "shown", "cited"}
+    request : str
+        Joins the stages of one request; "" where there is only one.
+    earlier : RetrievalEvent or None
+        The stage before: what readers got is this event, and not that one, which was told before.
 
     Raises
     ------
     DataError
-        If there are too many labels, one is not text, or tags and documents differ in number.
+        If there are too many labels, one is not text, tags and documents differ in number, or the
+        stage is none of these.
     """
 
     ranked: RankedList
@@ -214,10 +293,15 @@ class RetrievalEvent:
     labels: Mapping[str, str] = field(default_factory=dict)
     monotonic: float = field(default_factory=time.monotonic)
     bad_tags: int = 0
+    stage: Stage = "retrieved"
+    request: str = ""
+    earlier: RetrievalEvent | None = None
 
     def __post_init__(self) -> None:
         # A copy: the event outlives the call, and the caller may reuse its mapping.
         object.__setattr__(self, "labels", checked(dict(self.labels)))
+        if self.stage not in STAGES:
+            require_one_of("stage", self.stage, STAGES)
         if len(self.tags) != len(self.ranked):
             if self.tags:
                 raise DataError(
@@ -315,54 +399,6 @@ def hash_query(text: str, *, key: bytes) -> str:
     """
     raw = text.encode("utf-8", "surrogatepass")
     return blake2b(raw, key=check_key(key), digest_size=8).hexdigest()
-
-
-# What an object with a lock or a thread must do when its process forks or ends.
-
-
-_renewable: WeakSet[Any] = WeakSet()
-_closable: WeakSet[Any] = WeakSet()
-
-
-def renews_after_fork(item: Any) -> None:  # noqa: ANN401 - what has this method
-    """Have ``item._after_fork()`` called in every child forked from this process.
-
-    A lock that another thread held at the fork would stay locked in the child for ever, and
-    threads do not exist there.
-    """
-    _renewable.add(item)
-
-
-def closes_at_exit(item: Any) -> None:  # noqa: ANN401 - what has this method
-    """Have ``item.close(1.0)`` called when the interpreter ends, while daemon threads still run."""
-    _closable.add(item)
-
-
-def _renew_all() -> None:
-    for item in list(_renewable):
-        item._after_fork()
-
-
-def _close_all() -> None:
-    for item in list(_closable):
-        item.close(1.0)
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_renew_all)
-atexit.register(_close_all)
-
-
-class Locked:
-    """An object with a lock of its own, made anew in a forked child."""
-
-    def __init__(self) -> None:
-        self._after_fork()
-        renews_after_fork(self)
-
-    def _after_fork(self) -> None:
-        # Reentrant: a signal handler may retrieve while this thread holds it.
-        self._lock = threading.RLock()
 
 
 # The count of events that observation lost, and why.

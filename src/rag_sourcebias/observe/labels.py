@@ -1,9 +1,80 @@
-"""Labels of retrievals: which of their values are told apart, with a cap for each label."""
+"""Labels of retrievals: given for a request, and which of their values are told apart."""
 
-from collections.abc import Sequence
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from uuid import UUID
 
 from rag_sourcebias.core.errors import DataError
+
+# Labels of the request that is being answered.
+
+
+_of_request: ContextVar[Mapping[str, object]] = ContextVar(
+    "rag_sourcebias_labels", default=MappingProxyType({})
+)
+
+
+@contextlib.contextmanager
+def labels(**values: object) -> Iterator[None]:
+    """Give every retrieval inside this block labels, such as the session or the user.
+
+    They follow the context: calls, awaits, tasks that start inside, and threads into which the
+    context is copied. Blocks nest, and the inner one wins. Nothing here raises into the
+    application: a value that is no text, number or UUID is left out, and that is noted.
+
+    Parameters
+    ----------
+    **values : str, int or UUID
+        At most 16 labels reach an event; None stands for no label.
+
+    Examples
+    --------
+    >>> with labels(session="s1", user=4711):
+    ...     labels_of_request()
+    {'session': 's1', 'user': 4711}
+    """
+    token = _of_request.set({**_of_request.get(), **values})
+    try:
+        yield
+    finally:
+        # a server may close a dependency in another context than the one that opened it
+        with contextlib.suppress(ValueError):
+            _of_request.reset(token)
+
+
+def labels_of_request() -> Mapping[str, object]:
+    """Return the labels of the blocks around, as they were given."""
+    return _of_request.get()
+
+
+def baggage_now() -> Mapping[str, object]:
+    """Return OpenTelemetry's baggage, where the application has loaded it."""
+    baggage = sys.modules.get("opentelemetry.baggage")
+    found: Mapping[str, object] = {} if baggage is None else baggage.get_all()
+    return found
+
+
+def label_text(value: object) -> str | None:
+    """Return a label's value as text; None for one that is none.
+
+    Raises
+    ------
+    DataError
+        If it is neither a text nor a number nor a UUID.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | UUID):
+        return str(value)
+    raise DataError(f"got a value of type {type(value).__name__}; expected a text")
+
+
+# Which values of labels are told apart, with a cap for each label.
+
 
 OTHER = "other"
 _MOST_TEXT = 200  # characters of a name or value that are kept

@@ -8,7 +8,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
+from numbers import Integral
+from time import monotonic
+from types import MappingProxyType, TracebackType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,8 +18,7 @@ import numpy as np
 from rag_sourcebias.core.data import RankedList
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.intake.results import at, id_text
+from rag_sourcebias.intake.results import at, id_in, id_text, listed, value_of
 from rag_sourcebias.observe.events import (
     MAX_LABELS,
     Coverage,
@@ -26,6 +27,7 @@ from rag_sourcebias.observe.events import (
     MetadataTags,
     RetrievalEvent,
     Seen,
+    Stage,
     TagLookup,
     check_key,
     checked,
@@ -34,8 +36,12 @@ from rag_sourcebias.observe.events import (
     hash_query,
     named,
     require_observer,
+    text_id,
 )
+from rag_sourcebias.observe.labels import baggage_now, label_names, label_text, labels_of_request
 from rag_sourcebias.observe.runs import RunTable, outermost
+from rag_sourcebias.observe.stages import Requests, tags_of
+from rag_sourcebias.observe.tags import as_tag_store
 from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.retrieval.rerank import CALLABLE, candidates, installed, type_name
 
@@ -43,6 +49,10 @@ from rag_sourcebias.retrieval.rerank import CALLABLE, candidates, installed, typ
 
 
 EventT = TypeVar("EventT")
+Reader: TypeAlias = Callable[[Any], Any]
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+TAKEN = ("collection", "route", "tenant")
+"""Labels that are taken from what frameworks carry unless told otherwise; they name no person."""
 
 # Seconds the reader lets events gather before it looks again. Waking a thread costs both threads
 # more than observing does; only an event after a quiet spell pays for it.
@@ -205,10 +215,10 @@ class Delivery:
         One whose attribute ``inline`` is True promises to take an event within microseconds and
         to wait for nothing. It is called on the application's thread: that costs less than
         handing the event to another thread, above all where retrievals are rare and the other
-        thread has to be woken for each. Events whose tags come from a store go through the queue
-        all the same, because the store is asked on its thread. One that has a method ``note`` is
-        told what is said once of an instrumentation, such as a framework outside the tested
-        versions.
+        thread has to be woken for each. Events whose tags come from a store that does not promise
+        the same go through the queue, because the store is asked on its thread. One that has a
+        method ``note`` is told what is said once of an instrumentation, such as a framework
+        outside the tested versions.
     queue : bool
         Observe on a thread of its own; otherwise while the application waits.
     """
@@ -218,6 +228,8 @@ class Delivery:
         self.dropped = DroppedEvents()
         self.seen = Seen(self.dropped, getattr(observer, "note", None))
         self.runs = RunTable(observer, self.dropped)
+        self.requests = Requests()
+        self.id_readers: list[Reader | None] = []
         self._inline = getattr(observer, "inline", False) is True
         self._last_step = _LastStep(observer, self.dropped, self.seen)
         self._queue: EventQueue[_Waiting] | None = None
@@ -240,6 +252,34 @@ class Delivery:
         take: Callable[[_Waiting], object] = self._last_step.observe if queue is None else queue.put
         return lambda event: take((event, lookup))
 
+    def read_ids_by(self, reader: Reader | None) -> None:
+        """Read ids of documents in this way too, where the application names what is shown."""
+        if reader not in self.id_readers:
+            self.id_readers.append(reader)
+
+    def take_stage(self, documents: Any, stage: Stage) -> None:  # noqa: ANN401
+        """Tell the observer of a stage of a request that it was told of; of no other."""
+        with guarded(self.dropped, f"{stage} documents could not be read"):
+            rows = listed(documents)
+            for reader in self.id_readers:
+                doc_ids = [id_of(row) if reader is None else reader(row) for row in rows]
+                earlier = self.requests.before(doc_ids)
+                if earlier is None:
+                    continue
+                event = replace(
+                    earlier,
+                    ranked=RankedList(query_id=earlier.ranked.query_id, doc_ids=tuple(doc_ids)),
+                    tags=tags_of(earlier, doc_ids),
+                    monotonic=monotonic(),
+                    bad_tags=0,
+                    stage=stage,
+                    earlier=earlier,
+                )
+                self.requests.keep(event)
+                with guarded(self.dropped, "observer raised"):
+                    self.observer.observe(event)
+                return
+
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything put so far was observed; False when time ran out."""
         return self._queue is None or self._queue.flush(timeout)
@@ -257,22 +297,12 @@ class _LastStep:
     seen: Seen
 
     def observe(self, event: _Waiting) -> None:
-        """Take one event; when its tags cannot be looked up it is dropped and counted.
-
-        The tags that the store has of a document replace those that it came with.
-        """
+        """Take one event; the tags that the store has replace those that a document came with."""
         told, lookup = event
         if lookup is not None:
-            try:
-                doc_ids = told.ranked.doc_ids
-                told = replace(
-                    told,
-                    tags=tuple(lookup.over(doc_ids, told.tags)),
-                    bad_tags=told.bad_tags + lookup.damaged(doc_ids),
-                )
-            except Exception as error:  # noqa: BLE001 - an event without its tags is not told
-                self.dropped.add("tag store failed", error=error)
-                return
+            told, failed = lookup.told(told)
+            if failed:
+                self.seen.note(failed)
             self.seen.add(told.tags)
         self.observer.observe(told)
 
@@ -305,11 +335,15 @@ class Recorder:
     ----------
     observer : Observer of RetrievalEvent
         Told about every outermost retrieval. All recorders of one observer count together.
-    labels : mapping of str to str, optional
-        Added to every event ("collection", "route", …).
-    tags : TagStore, optional
-        Where tags are looked up, on the queue's thread; what it does not know comes from the
-        ``rsb_`` keys of the documents' metadata.
+    labels : mapping of str to str, or callable, optional
+        Added to every event ("collection", "route", …); a callable is asked at each.
+    take_labels : sequence of str
+        Names of labels that are taken from what a framework carries with a request (see
+        :func:`instrument`).
+    tags : optional
+        Where tags are looked up, see :func:`~.tags.as_tag_store`; what it does not know comes from
+        the ``rsb_`` keys of the documents' metadata. A store that promises to be quick (its
+        attribute ``inline`` is True) is asked while the application waits.
     doc_id : callable, optional
         From a native document to its id, where the framework's own is not the one wanted.
     query_key : bytes, optional
@@ -346,8 +380,9 @@ class Recorder:
         self,
         observer: Observer[RetrievalEvent],
         *,
-        labels: Mapping[str, str] | None = None,
-        tags: TagStore | None = None,
+        labels: Mapping[str, str] | Callable[[], Mapping[str, object]] | None = None,
+        take_labels: Sequence[str] = TAKEN,
+        tags: Any = None,  # noqa: ANN401 - whatever a user has
         doc_id: Callable[[Any], str] | None = None,
         query_key: bytes | None = None,
         queue: bool = True,
@@ -358,14 +393,20 @@ class Recorder:
         self.observer = observer
         self.doc_id = doc_id
         self.reads_metadata = tags is None or doc_id is not None
-        self._labels = checked(dict(labels or {}))
-        self._lookup = None if tags is None else TagLookup(tags)
+        self._ask_labels = labels if callable(labels) else None
+        self._labels = {} if labels is None or callable(labels) else checked(dict(labels))
+        self._take_labels = tuple(sorted(label_names("take_labels", take_labels)))
+        store = None if tags is None else as_tag_store(tags)
         self._tags = MetadataTags()
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
+        self._delivery.read_ids_by(doc_id)
         self.dropped = self._delivery.dropped
-        self._sink = self._delivery.sink(self._lookup)
-        self._seen = None if self._lookup is not None else self._delivery.seen
+        quick = getattr(store, "inline", False) is True
+        self._lookup = TagLookup(store) if store is not None and quick else None
+        later = TagLookup(store) if store is not None and not quick else None
+        self._sink = self._delivery.sink(later)
+        self._seen = None if later is not None else self._delivery.seen
         # Not methods of our own: every retrieval would pay for two more calls.
         runs = self._delivery.runs
         self.begin, self.end, self.open = runs.begin, runs.end, runs.open
@@ -382,30 +423,20 @@ class Recorder:
         """
         return outermost(self.observer)
 
-    def labels_beside(self, labels: Mapping[str, object]) -> dict[str, str]:
-        """Return the recorder's labels with others, to be given to :meth:`record` again and again.
-
-        The recorder's come first: by name, and where there would be too many. What is not text is
-        left out.
-        """
-        found = {
-            key: value
-            for key, value in labels.items()
-            if key not in self._labels and isinstance(value, str)
-        }
-        room = MAX_LABELS - len(self._labels)
-        return {**self._labels, **dict(list(found.items())[:room])}
-
     def record(  # noqa: PLR0917
         self,
         doc_ids: Iterable[Any],
         metadata: Iterable[Mapping[str, object] | None] = (),
         scores: Iterable[float] | None = None,
         query: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Mapping[str, object] = _NOTHING,
         texts: Iterable[str] | None = None,
-    ) -> None:
-        """Record one retrieval, best document first.
+        *,
+        carried: Mapping[str, object] = _NOTHING,
+        stage: Stage = "retrieved",
+        request: str = "",
+    ) -> str:
+        """Record one retrieval or a later stage of one, best document first; never raises.
 
         Everything is copied at once: the application may change its objects afterwards. Iterables
         are read inside the guard, so a generator over native results is safe to give.
@@ -420,29 +451,129 @@ class Recorder:
             Higher is better.
         query : str, optional
             Hashed where a key was given, otherwise ignored.
-        labels : mapping of str to str, optional
-            Added to those of the recorder, which win.
+        labels : mapping, optional
+            What the framework says of the place: "retriever", "store".
         texts : iterable of str, optional
             Of each document, where ids may be missing or no text: without an id it is known by a
             hash of its text.
+        carried : mapping, optional
+            What the framework carries with the request; labels of the wanted names are taken.
+        stage : {"retrieved", "reranked", "shown", "cited"}
+        request : str, optional
+            The request as an earlier call named it. Without one a retrieval begins a request, and
+            a later stage is of the request that :class:`~.stages.Requests` finds.
+
+        Returns
+        -------
+        str
+            Name of the request; "" where nothing could be recorded.
         """
         with guarded(self.dropped, "result could not be read"):
             tags, n_bad = self._tags.read(metadata)
             key = self._query_key
+            requests = self._delivery.requests
+            named_ids = tuple(doc_ids) if texts is None else named(doc_ids, texts)
+            earlier = None if stage == "retrieved" else requests.before(named_ids, request)
+            if earlier is None:
+                request = requests.begin(request)
+                all_labels = self._labels_now(labels, carried)
+            else:  # those of its request, to be counted in the place of the earlier stage
+                request = earlier.request
+                all_labels = dict(earlier.labels)
+                tags = tags or tags_of(earlier, named_ids)
             event = RetrievalEvent(
                 ranked=RankedList(
                     query_id="" if key is None or query is None else hash_query(query, key=key),
-                    doc_ids=tuple(doc_ids) if texts is None else named(doc_ids, texts),
+                    doc_ids=named_ids,
                     scores=None if scores is None else np.array(list(scores), np.float64),
                 ),
                 tags=tags,
-                labels={**(labels or {}), **self._labels},
+                labels=all_labels,
                 bad_tags=n_bad,
+                stage=stage,
+                request=request,
+                earlier=earlier,
             )
+            if self._lookup is not None:
+                event, failed = self._lookup.told(event)
+                if failed:
+                    self.note(failed)
+            requests.keep(event)
             with guarded(self.dropped, "observer raised"):
-                if self._seen is not None:  # with a tag store, the last step counts
+                if self._seen is not None:  # with a store that is asked later, the last step counts
                     self._seen.add(event.tags)
                 self._sink(event)
+            return request
+        return ""
+
+    def _labels_now(
+        self, labels: Mapping[str, object], carried: Mapping[str, object]
+    ) -> dict[str, str]:
+        """Return all labels of an event: those given first win, and are the first 16."""
+        found = dict(self._labels)
+        asked = _NOTHING if self._ask_labels is None else self._ask_labels()
+        baggage = baggage_now() if self._take_labels else _NOTHING
+        taken = {
+            name: where[name]
+            for where in (baggage, carried)
+            for name in self._take_labels
+            if name in where
+        }
+        for more in (asked, labels_of_request(), taken, labels):
+            for name, value in more.items():
+                if name in found or len(found) == MAX_LABELS:
+                    continue
+                try:
+                    text = label_text(value)
+                except DataError as error:
+                    self.note(f"label {name!r} is left out: {error}")
+                    continue
+                if text is not None:
+                    found[name] = text
+        return found
+
+
+# What a reader is shown, said by the application.
+
+
+def id_of(document: object) -> str:
+    """Return the id of a document of any kind: its own, or the hash of its text.
+
+    Raises
+    ------
+    DataError
+        If it has none that is a text, a number or a UUID.
+    """
+    if isinstance(document, str):
+        return document
+    value = document if isinstance(document, Integral) else id_in(document)
+    text = value_of(document, "page_content")
+    return text_id(text) if value is None and isinstance(text, str) else id_text(value)
+
+
+def shown(documents: Any, *, stage: Stage = "shown") -> Any:  # noqa: ANN401
+    """Say what of a retrieval the reader is shown; return it as it is.
+
+    For what no framework announces: a reranker that the application calls itself, a node of a
+    graph, a cut to the best three. Everything that observed a retrieval of this context, or
+    failing that the last one of one of these documents, is told of the stage. Never raises.
+
+    Parameters
+    ----------
+    documents : list
+        Documents of the framework, or their ids, best first; may be empty.
+    stage : {"shown", "reranked", "cited"}
+
+    Examples
+    --------
+    ::
+
+        documents = retriever.invoke(question)
+        documents = rsb.shown(rerank(question, documents)[:3])
+    """
+    for delivery in list(_deliveries.values()):
+        delivery.take_stage(documents, stage)
+    return documents
 
 
 # The seam to frameworks: what an adapter offers, and the handle an instrumentation returns.
@@ -545,9 +676,6 @@ class Instrumentation(Observing):
 # Where something stands in what a function returns: a callable, or a path of names.
 
 
-Reader: TypeAlias = Callable[[Any], Any]
-
-
 def _reader(name: str, how: Reader | str) -> Reader:
     if callable(how):
         return how
@@ -568,8 +696,9 @@ def instrument(
     obj: object,
     observer: Observer[RetrievalEvent],
     *,
-    labels: Mapping[str, str] | None = None,
-    tags: TagStore | None = None,
+    labels: Mapping[str, str] | Callable[[], Mapping[str, object]] | None = None,
+    take_labels: Sequence[str] = TAKEN,
+    tags: Any = None,  # noqa: ANN401 - whatever a user has
     doc_id: Callable[[Any], str] | str | None = None,
     hits: Callable[[Any], Sequence[Any]] | str | None = None,
     metadata: Callable[[Any], Mapping[str, object] | None] | str | None = None,
@@ -587,11 +716,17 @@ def instrument(
         (``"langchain"``, ``"llama-index"``, ``"chroma"``) stands for everything in the process.
     observer : Observer of RetrievalEvent
         For example :class:`~rag_sourcebias.ExposureObserver`.
-    labels : mapping of str to str, optional
-        Added to every event ("collection", "route", …).
-    tags : TagStore, optional
-        Where tags are looked up; otherwise, and for documents it does not know, the ``rsb_`` keys
-        of the documents' metadata count.
+    labels : mapping of str to str, or callable, optional
+        Added to every event ("collection", "route", …). A callable is asked at each event, such as
+        for the session of a context variable; :func:`rag_sourcebias.labels` needs none.
+    take_labels : sequence of str
+        Names of labels to take from what carries them through a request: LangChain's
+        ``config["metadata"]`` and ``config["configurable"]`` (``"thread_id"``), LlamaIndex's
+        ``instrument_tags``, OpenTelemetry's baggage.
+    tags : optional
+        What ``audit`` takes: ``{id: source}``, a frame, a file of tags, a tag store or its file,
+        a store of documents (``"chroma:db"``). Otherwise, and for documents it does not know, the
+        ``rsb_`` keys of the documents' metadata count.
     doc_id : callable or str, optional
         From a native document to its id, where the framework's own is not the one wanted. A text
         is a path: names joined by dots, each the key of a mapping, a position in a list or tuple,
@@ -629,6 +764,7 @@ def instrument(
     recorder = Recorder(
         observer,
         labels=labels,
+        take_labels=take_labels,
         tags=tags,
         doc_id=None if doc_id is None else _reader("doc_id", doc_id),
         query_key=query_key,

@@ -22,6 +22,8 @@ from rag_sourcebias.core.tags import (
     content_hash,
     make_tags,
 )
+from rag_sourcebias.intake.documents import read_tags
+from rag_sourcebias.observe.document_stores import open_document_store
 
 # Tags in memory.
 
@@ -46,6 +48,8 @@ class MemoryTagStore(_ByText):
     >>> store.get_by_text(["A text."])[0].source
     'human'
     """
+
+    inline = True  # answers within microseconds: asked while the application waits
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -197,6 +201,8 @@ class SqliteTagStore(_ByText):
         If the file is damaged, or a database of another program.
     """
 
+    inline = True  # a local file answers within a millisecond, and most answers are remembered
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._file = TagFile(path, SCHEMA)
@@ -316,3 +322,36 @@ def open_tag_store(spec: str | Path | None = None) -> TagStore:
         f"tag store {spec!r} is not recognised; name a file that ends in {', '.join(SQLITE)}, or "
         "give None to keep the tags in memory"
     )
+
+
+def as_tag_store(tags: Any) -> TagStore:  # noqa: ANN401 - whatever a user has
+    """Return a tag store of whatever holds tags.
+
+    Parameters
+    ----------
+    tags : TagStore, path, ``KIND:PLACE``, or what ``read_tags`` takes
+        A store is returned as it is, a database of tags is opened, of a store of documents
+        ("chroma:db") the tags that it holds now are read, and so are files, frames and
+        dictionaries.
+
+    Raises
+    ------
+    DataError
+        If it is none of these.
+    """
+    if isinstance(tags, TagStore):
+        return tags
+    if isinstance(tags, str | Path) and Path(tags).suffix.lower() in SQLITE:
+        return SqliteTagStore(tags)
+    store = MemoryTagStore()
+    if isinstance(tags, str) and not Path(tags).exists() and ":" in tags:
+        store.put(open_document_store(tags).tags())
+        return store
+    if callable(tags) or hasattr(tags, "tag"):
+        raise DataError(
+            f"tags of type {type(tags).__name__} are none that can be looked up; tag the documents "
+            "first (rag-sourcebias tag --help), then name the store, or give {id: source}"
+        )
+    table = read_tags(tags)
+    store.put((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
+    return store

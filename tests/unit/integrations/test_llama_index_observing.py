@@ -137,7 +137,7 @@ def test_tags_of_the_application_become_labels_only_by_name() -> None:
     ):
         retriever.retrieve("x")
     assert observer.events[0].labels == given | {"collection": "kb"}
-    assert observer.events[1].labels == {"retriever": "Fixed", "collection": "kb"}
+    assert observer.events[1].labels == {"retriever": "Fixed", "collection": "kb", "tenant": "7"}
 
 
 # Once

@@ -1,13 +1,16 @@
 """The recorder and its deliveries: what an adapter calls, none of which raises into it."""
 
+import contextvars
 import gc
 import pickle
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+import rag_sourcebias as rsb
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query
@@ -73,8 +76,6 @@ def test_a_record_becomes_an_event(observer, queue) -> None:
         {"doc_ids": None},
         {"doc_ids": ["a"], "metadata": [{}, {}]},
         {"doc_ids": ["a"], "scores": ["best"]},
-        {"doc_ids": ["a"], "labels": {"n": 1}},
-        {"doc_ids": ["a"], "labels": {str(n): "x" for n in range(17)}},
     ],
 )
 @pytest.mark.parametrize("queue", [True, False])
@@ -282,11 +283,13 @@ class TestInline:
         assert len(other.threads) == len(odd.threads) == 1
         assert here not in (*other.threads, *odd.threads)
 
-    def test_with_a_store_the_queue_is_used(self) -> None:
+    def test_with_a_slow_store_the_queue_is_used(self) -> None:
         here = threading.current_thread()
         asked: list[threading.Thread] = []
 
         class Store(MemoryTagStore):
+            inline = False
+
             def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
                 asked.append(threading.current_thread())
                 return super().get(doc_ids)
@@ -323,3 +326,70 @@ def test_a_store_wins_over_metadata_where_it_knows() -> None:
         ["human", "llm:x", "llm:y", None],
         ["llm:x"],
     ]
+
+
+class TestStages:
+    def test_later_stages_join_the_request_of_their_context(self) -> None:
+        observer = CollectingObserver()
+        rec = Recorder(observer, labels={"route": "a"}, queue=False)
+        metadata = [{"rsb_source": "human"}, {"rsb_source": "llm:x"}, None]
+        request = rec.record(["a", "b", "c"], metadata=metadata, labels={"retriever": "R"})
+        assert rsb.shown(["b", "d"]) == ["b", "d"]
+        rec.record(["e"])
+        first, shown, other = observer.events
+        assert first.stage == "retrieved"
+        assert first.request == shown.request == request != other.request
+        assert shown.earlier is first
+        assert shown.labels == first.labels == {"retriever": "R", "route": "a"}
+        assert shown.tags == (DocTags(source="llm:x"), DocTags())
+
+    def test_a_stage_in_another_context_is_found_by_its_documents(self) -> None:
+        observer = CollectingObserver()
+        rec = Recorder(observer, queue=False)
+        contextvars.copy_context().run(rec.record, ["a", "b"])
+        contextvars.copy_context().run(rec.record, ["x", "y"])
+        contextvars.copy_context().run(rsb.shown, [{"id": "b"}], stage="reranked")
+        contextvars.copy_context().run(rsb.shown, ["never retrieved"])
+        assert [event.stage for event in observer.events] == ["retrieved", "retrieved", "reranked"]
+        assert observer.events[2].earlier is observer.events[0]
+
+    def test_nothing_that_is_shown_reaches_the_application_as_an_error(self) -> None:
+        observer = CollectingObserver()
+        rec = Recorder(observer, queue=False)
+        rec.record(["a"])
+        for strange in (None, 7, [object()], [{"no": "id"}], "a"):
+            assert rsb.shown(strange) is strange
+        assert len(observer.events) <= 2
+        assert rec.dropped.total >= 3
+
+
+class TestLabelsOfARequest:
+    def test_they_follow_the_context_and_the_inner_block_wins(self, observer) -> None:
+        rec = Recorder(observer, labels={"route": "fixed"}, queue=False)
+        with rsb.labels(session="s1", user=UUID(int=7), route="lost"):
+            rec.record(["a"])
+            with rsb.labels(session=2, empty=None):
+                rec.record(["a"])
+        rec.record(["a"])
+        labels = [dict(event.labels) for event in observer.events]
+        assert labels == [
+            {"route": "fixed", "session": "s1", "user": str(UUID(int=7))},
+            {"route": "fixed", "session": "2", "user": str(UUID(int=7))},
+            {"route": "fixed"},
+        ]
+
+    def test_what_is_no_text_is_left_out_and_noted_once(self, observer) -> None:
+        rec = Recorder(observer, queue=False)
+        with rsb.labels(session={"a": 1}, route="r"):
+            rec.record(["a"])
+            rec.record(["a"])
+        assert [dict(event.labels) for event in observer.events] == [{"route": "r"}] * 2
+        (note,) = [note for note in rec.coverage().notes if "session" in note]
+        assert "of type dict" in note
+
+    def test_a_callable_is_asked_and_names_are_taken(self, observer) -> None:
+        rec = Recorder(
+            observer, labels=lambda: {"user": "u1"}, take_labels=["thread_id"], queue=False
+        )
+        rec.record(["a"], carried={"thread_id": "t1", "secret": "x"})
+        assert dict(observer.events[0].labels) == {"user": "u1", "thread_id": "t1"}
