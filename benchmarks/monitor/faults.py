@@ -169,7 +169,7 @@ def killed(folder: Path, *, kills: int) -> Iterator[dict]:
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            app = Application(EventLog(path, batch=50, flush_seconds=0.005, busy_seconds=30), part)
+            app = Application(EventLog(path, flush_seconds=0.005, busy_seconds=30), part)
             while True:
                 app.record(draw.randrange(1, 40))
                 if app.acknowledge():
@@ -201,8 +201,8 @@ def killed(folder: Path, *, kills: int) -> Iterator[dict]:
         raise SystemExit("the check does not see that a batch is missing")
 
 
-def locked(path: Path, *, seconds: float, capacity: int) -> list[dict]:
-    app = Application(EventLog(path, busy_seconds=0.5, batch=100, capacity=capacity))
+def locked(path: Path, *, seconds: float) -> list[dict]:
+    app = Application(EventLog(path, busy_seconds=0.5))
     app.record(100)
     app.acknowledge()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -219,8 +219,8 @@ def locked(path: Path, *, seconds: float, capacity: int) -> list[dict]:
     return [app.found()]
 
 
-def full(path: Path, *, capacity: int) -> list[dict]:
-    app = Application(EventLog(path, batch=10, flush_seconds=0.01, capacity=capacity))
+def full(path: Path) -> list[dict]:
+    app = Application(EventLog(path, flush_seconds=0.01))
     app.record(50)
     app.acknowledge()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -251,7 +251,7 @@ def read_only(path: Path) -> list[dict]:
     if os.geteuid() == 0:
         os.chown(path.parent, NOBODY, NOBODY)
         os.setuid(NOBODY)
-    app = Application(EventLog(path, batch=10, flush_seconds=0.01, busy_seconds=0.5))
+    app = Application(EventLog(path, flush_seconds=0.01, busy_seconds=0.5))
     app.record(50)
     app.acknowledge()
     child = os.fork()  # the log closes its file around a fork, and has to open it again
@@ -281,7 +281,7 @@ def set_back(path: Path) -> list[dict]:
 
 
 def forked(path: Path) -> list[dict]:
-    app = Application(EventLog(path, batch=50, flush_seconds=0.01, busy_seconds=30))
+    app = Application(EventLog(path, flush_seconds=0.01, busy_seconds=30))
     app.record(300)
     reads = []
     for part in range(1, 5):
@@ -317,14 +317,14 @@ def measure(folder: Path, *, kills: int, seconds: float) -> list[dict]:
         path.parent.mkdir()
         rows.append(judged(what, path, in_process(lambda: work(path))))
 
-    case(f"locked {seconds:g} s", "locked", lambda p: locked(p, seconds=seconds, capacity=100_000))
+    case(f"locked {seconds:g} s", "locked", lambda p: locked(p, seconds=seconds))
     case(
         f"locked {seconds / 3:g} s, room for 2,000",
         "locked-small",
-        lambda p: locked(p, seconds=seconds / 3, capacity=2_000),
+        lambda p: locked(p, seconds=seconds / 3),
     )
-    case("disk full", "full", lambda p: full(p, capacity=100_000))
-    case("disk full, room for 500", "full-small", lambda p: full(p, capacity=500))
+    case("disk full", "full", full)
+    case("disk full, room for 500", "full-small", full)
     case("read-only folder and file", "read-only", read_only)
     case("clock set back", "clock", set_back)
     case("four forked workers", "forked", forked)

@@ -67,7 +67,7 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def logged(folder: Path, events: list[RetrievalEvent], **options: object) -> None:
-    log = EventLog(folder / "ours.db", batch=BATCH, capacity=len(events), **options)
+    log = EventLog(folder / "ours.db", **options)
     for event in events:
         log.observe(event)
     if not log.close(600) or log.dropped.total:
@@ -141,7 +141,7 @@ def calls(n: int) -> list[dict]:
         for path in ("observe", "record"):
             took = np.zeros(n_calls)
             with tempfile.TemporaryDirectory() as folder:
-                log = EventLog(Path(folder) / "log.db", flush_seconds=0.2, capacity=10 * n)
+                log = EventLog(Path(folder) / "log.db", flush_seconds=0.2)
                 recorder = Recorder(log)
                 for i in range(n_calls):
                     event = events[i % len(events)]

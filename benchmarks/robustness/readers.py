@@ -415,7 +415,7 @@ def _event(i: int) -> Any:
 
 
 def _write_log(folder: Path) -> None:
-    with EventLog(folder / "log.db", documents="plain", batch=10) as log:
+    with EventLog(folder / "log.db", documents="plain") as log:
         for i in range(60):
             log.record(_event(i), at=START + 600.0 * i)
             if i % 10 == 9:

@@ -98,7 +98,7 @@ def written(
     path: Path, n: int, *, first: int = 0, gap: float = 30.0, batch: int = 50, **options: Any
 ) -> None:
     """Log n retrievals, one every ``gap`` seconds, alternating between two routes."""
-    with EventLog(path, batch=batch, **options) as log:
+    with EventLog(path, **options) as log:
         for i in range(first, first + n):
             log.record(retrieval(i, route=f"r{i % 2}"), at=START + gap * i)
             if i % batch == batch - 1:

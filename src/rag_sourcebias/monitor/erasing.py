@@ -14,6 +14,8 @@ from rag_sourcebias.core.private import create_file
 from rag_sourcebias.intake.tables import pyarrow_modules
 from rag_sourcebias.monitor.follow import read_position, write_position
 from rag_sourcebias.observe.labels import OTHER, short_text
+from rag_sourcebias.observe.log.journal import blank, journals_of
+from rag_sourcebias.observe.log.reading import reading
 from rag_sourcebias.observe.log.schema import (
     SEGMENT_COLUMNS,
     Batch,
@@ -23,9 +25,9 @@ from rag_sourcebias.observe.log.schema import (
     insert_segments,
     labels_of,
     open_for_writing,
-    reading,
     segments_of,
 )
+from rag_sourcebias.observe.log.writing import decode_line
 
 _ERASED_AT_ONCE = 64  # segments per transaction, so that other writers get their turn
 _MERGED = {
@@ -84,6 +86,8 @@ def erase_events(
         pass  # says what is wrong with it
     try:
         n = _erase_from_log(file, wanted, busy_seconds)
+        for journal in journals_of(file):  # what was taken in stays there for a while
+            blank(journal, lambda line: _is_meant(line, wanted))
     except sqlite3.Error as error:
         raise DataError(
             f"event log {file} cannot be rewritten ({error}): stop what reads or writes it, see "
@@ -94,6 +98,13 @@ def erase_events(
     if state is not None and Path(state).exists():
         _erase_from_state(Path(state), wanted)
     return n
+
+
+def _is_meant(line: bytes, wanted: Mapping[str, str]) -> bool:
+    try:
+        return wanted.items() <= decode_line(line).labels.items()
+    except ValueError:  # the first line, or one that is damaged
+        return False
 
 
 def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) -> int:
@@ -130,16 +141,14 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
             if not rows:
                 break
             after = int(rows[-1][0])
-        # Rewrite the file, and empty the write-ahead file: nothing of the old pages is left.
-        database.execute("VACUUM")
-        (busy, _, _) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
-            raise sqlite3.OperationalError("somebody reads the log")
+        database.execute("VACUUM")  # rewrite the file: nothing of the old pages is left
     return n
 
 
 def _rows_of(part: EventColumns, row: Row) -> Iterator[Row]:
     """Return rows of ``segments`` with some of the retrievals of one."""
+    assert part.stages is not None  # as every row of a log has them
+    assert part.requests is not None
     doc_ids: Any = None if part.doc_ids is None else part.doc_ids.tolist()
     if isinstance(row[9], bytes):  # hashes
         doc_ids = list(map(bytes.fromhex, doc_ids))
@@ -154,6 +163,8 @@ def _rows_of(part: EventColumns, row: Row) -> Iterator[Row]:
             name: {i: value for i, value in enumerate(values.tolist()) if value}
             for name, values in part.event_labels.items()
         },
+        stages=part.stages,
+        requests=part.requests.tolist(),
     )
     return segments_of(batch, first=int(part.numbers[0]))
 

@@ -31,7 +31,7 @@ from rag_sourcebias.monitor.data import logger
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.sinks import Sink
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, Waiting, guarded
-from rag_sourcebias.observe.log.reading import Tail, iter_events, read_tail
+from rag_sourcebias.observe.log.reading import Tail, iter_events, read_tail, settled
 from rag_sourcebias.observe.log.schema import EventColumns
 
 # Retrievals of the Parquet files that event logs leave behind (see ``log.archive``).
@@ -41,7 +41,7 @@ _NAME = re.compile(r"events-(\w+)-(\d+)-\d+\.parquet")
 _READING = "reading archives of event logs"
 _EXPECTED = "a file of retrievals that an event log archived"
 _NEEDED = ("time", "labels", "query_id", "sources", "styles")
-_MAY_BE = ("doc_ids", "event_labels")
+_MAY_BE = ("doc_ids", "event_labels", "request", "replaces")
 
 
 def parquet_events(
@@ -121,8 +121,12 @@ def _events(
 ) -> Iterator[tuple[RetrievalEvent, float]]:
     labels_of = cache(json.loads)
     tag = cache(lambda source, style: DocTags(source=source, style=style))
-    ids, own = (columns.get(name, [None] * len(times)) for name in _MAY_BE)
+    ids, own, requests, replaces = (columns.get(name, [None] * len(times)) for name in _MAY_BE)
+    latest = {request: i for i, request in enumerate(requests)}
+    replaced = {request for request, later in zip(requests, replaces, strict=True) if later}
     for i, at in enumerate(times):
+        if requests[i] in replaced and latest[requests[i]] != i:
+            continue
         pairs = zip(columns["sources"][i], columns["styles"][i], strict=True)
         tags = tuple(tag(source, style) for source, style in pairs)
         ranked = RankedList(
@@ -184,7 +188,7 @@ def replay(
         timed = parquet_events(events, since=since, until=until, labels=labels)
     elif isinstance(events, str | Path):
         parts = iter_events(events, since=since, until=until, labels=labels)
-        n = sum(map(monitor.record_columns, _joined(parts)))
+        n = sum(map(monitor.record_columns, _latest(_joined(parts))))
         monitor.flush()
         return n
     elif labels is not None:
@@ -218,6 +222,17 @@ def _joined(parts: Iterable[EventColumns]) -> Iterator[EventColumns]:
             waiting = []
     if waiting:
         yield EventColumns.joined(waiting)
+
+
+def _latest(parts: Iterable[EventColumns]) -> Iterator[EventColumns]:
+    """Yield the latest stage of each request; a later one comes within a part, or in the next."""
+    before: EventColumns | None = None
+    for part in parts:
+        if before is not None:
+            yield settled(before, [part])
+        before = part
+    if before is not None:
+        yield before.at_stage("latest")
 
 
 # Where a follower of a log stands, in a file that is always complete.
@@ -430,7 +445,7 @@ class LogFollower:
         with self._stepping:
             while (tail := self._look()) is not None:
                 n += self._feed(tail)
-                if tail.number >= tail.last:
+                if tail.number >= tail.last or tail.waits:
                     break
                 if self._stop.is_set():
                     break

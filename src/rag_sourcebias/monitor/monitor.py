@@ -276,6 +276,7 @@ class SkewMonitor:
     def _add(self, batch: list[Waiting]) -> list[Alarm]:
         """Take events with their Unix times; a broken one costs itself only."""
         offset = self._clock() - time.monotonic()
+        batch = _one_a_request(batch)
         sets: dict[Key, int] = {}
         tags: dict[Tag, int] = {}
         times: list[float] = []
@@ -576,6 +577,23 @@ def _keep_emptying(owner: weakref.ref[SkewMonitor], wake: threading.Event) -> No
         with guarded(monitor.dropped, "monitor failed"):  # a clock of the application may fail
             monitor.flush()
         del monitor
+
+
+def _one_a_request(batch: list[Waiting]) -> list[Waiting]:
+    """Leave the latest stage of each request, and none of one that was taken before."""
+    if not any(getattr(event, "earlier", None) for event, _ in batch):
+        return batch
+    latest: dict[str, int] = {}
+    begun: set[str] = set()
+    for place, (event, _) in enumerate(batch):
+        if event.earlier is None:
+            begun.add(event.request)
+        latest[event.request] = place
+    return [
+        (event, at)
+        for place, (event, at) in enumerate(batch)
+        if not event.request or (event.request in begun and latest[event.request] == place)
+    ]
 
 
 def _first_of(columns: Sequence[list[str | None]], n: int) -> list[str | None]:

@@ -112,12 +112,13 @@ class CountingObserver(Locked):
         )
 
     def observe(self, event: RetrievalEvent) -> None:
-        """Count one retrieval."""
+        """Count one retrieval; a later stage takes the place of the one before."""
         n = len(event.tags)
+        earlier = None if event.earlier is None else len(event.earlier.tags)
         with self._lock:
-            self.n_events += 1
-            self.n_documents += n
-            self.n_empty += n == 0
+            self.n_events += earlier is None
+            self.n_documents += n - (earlier or 0)
+            self.n_empty += (n == 0) - (earlier == 0)
 
 
 class CollectingObserver:
@@ -249,18 +250,23 @@ class ExposureObserver(Locked):
         return f"<ExposureObserver: {counts.n_retrievals:,} retrievals{told}>"
 
     def observe(self, event: RetrievalEvent) -> None:
-        """Count one retrieval."""
-        names = list(map(self._name_of, event.tags))
+        """Count one retrieval; a later stage takes the place of the one before."""
         with self._lock:
-            self._n_retrievals += 1
-            self._n_empty += not names
-            for rank, name in enumerate(names, start=1):
-                group = name or ""
-                if group not in self._documents and len(self._documents) >= self._max_groups:
-                    group = "other"
-                self._documents[group] += 1
-                self._first[group] += rank == 1
-                self._exposure[group] += 1 / math.log2(rank + 1)
+            self._add(event, 1)
+            if event.earlier is not None:
+                self._add(event.earlier, -1)
+
+    def _add(self, event: RetrievalEvent, weight: int) -> None:
+        names = list(map(self._name_of, event.tags))
+        self._n_retrievals += weight
+        self._n_empty += weight * (not names)
+        for rank, name in enumerate(names, start=1):
+            group = name or ""
+            if group not in self._documents and len(self._documents) >= self._max_groups:
+                group = "other"
+            self._documents[group] += weight
+            self._first[group] += weight * (rank == 1)
+            self._exposure[group] += weight / math.log2(rank + 1)
 
     def counts(self) -> ExposureCounts:
         """Return the counts so far."""

@@ -319,7 +319,7 @@ def test_the_thread_follows_while_others_write(tmp_path: Path) -> None:
     live.start()
     with pytest.raises(DataError, match="started once"):
         live.start()
-    with EventLog(path, batch=10) as log:
+    with EventLog(path) as log:
         for i in range(500):
             log.record(retrieval(i, route="r0"), at=START + i)
         assert log.flush(60)

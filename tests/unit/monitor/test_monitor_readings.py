@@ -139,7 +139,7 @@ def test_the_summary_of_a_log(tmp_path: Path) -> None:
     assert read["label_overflow"] == {(("label", "user"), part): 8.0}
     assert read["bad_tags"] == {(part,): 5.0}
     assert read["odd_source_documents"] == {(part,): 10.0}
-    assert read["dropped_events"] == {(part, ("reason", "log could not take the event")): 1.0}
+    assert read["dropped_events"] == {(part, ("reason", "event could not be encoded")): 1.0}
     assert not MonitorReader(tuple, log=lambda: None).read()["bad_tags"]
 
 

@@ -171,7 +171,7 @@ def test_columns_of_a_log_give_bit_for_bit_what_its_events_gave(
         )
         ranked = RankedList(query_id=f"{rng.integers(40):016x}", doc_ids=("",) * len(tags))
         events.append((RetrievalEvent(ranked=ranked, tags=tags, labels=labels), 1e9 + 700.0 * i))
-    with EventLog(tmp_path / "log.db", event_labels=("session",), batch=100) as log:
+    with EventLog(tmp_path / "log.db", event_labels=("session",)) as log:
         for event, at in events:
             log.record(event, at=at)
     expected, found = (SkewMonitor(**settings, clock=lambda: 0.0) for _ in range(2))
@@ -211,7 +211,7 @@ def events(seed: int) -> list[RetrievalEvent]:
 def archived(folder: Path, seed: int, *, log: str, shift: float = 0.0) -> list[RetrievalEvent]:
     """Write files as a log would: several for each day."""
     given, path = events(seed), folder.parent / f"{log}.db"
-    with EventLog(path, documents="plain", batch=N) as found:
+    with EventLog(path, documents="plain") as found:
         for i, event in enumerate(given):
             found.record(event, at=MIDNIGHT + shift + STEP * i)
     columns = read_events(path)

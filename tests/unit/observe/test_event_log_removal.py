@@ -17,8 +17,8 @@ from rag_sourcebias.monitor.follow import LogFollower, parquet_events
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query, read_key
 from rag_sourcebias.observe.log.event_log import EventLog
-from rag_sourcebias.observe.log.reading import log_summary, read_events, read_rollups
-from rag_sourcebias.observe.log.schema import SEGMENT_COLUMNS, reading
+from rag_sourcebias.observe.log.reading import log_summary, read_events, read_rollups, reading
+from rag_sourcebias.observe.log.schema import SEGMENT_COLUMNS
 from rag_sourcebias.observe.log.writing import archive_segments
 
 MIDNIGHT = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
@@ -42,7 +42,7 @@ def wait_until(path: Path, n_kept: int) -> None:
 
 def test_the_oldest_go_when_the_log_grows_too_large(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
-    with EventLog(path, batch=200, documents="plain", max_bytes=1_000_000) as log:
+    with EventLog(path, documents="plain", max_bytes=1_000_000) as log:
         for start in range(0, 20_000, 1_000):
             for i in range(start, start + 1_000):
                 log.record(event(i), at=MIDNIGHT + i)
@@ -62,7 +62,7 @@ def test_the_oldest_go_when_the_log_grows_too_large(tmp_path: Path) -> None:
 
 def test_retrievals_go_when_they_are_too_old(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
-    with EventLog(path, batch=10) as log:
+    with EventLog(path) as log:
         for i in range(1_000):
             log.record(event(i), at=MIDNIGHT + i)
             if i % 100 == 99:
@@ -79,7 +79,7 @@ def test_retrievals_go_when_they_are_too_old(tmp_path: Path) -> None:
 def test_what_goes_is_in_the_archive(tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     path, folder = tmp_path / "log.db", tmp_path / "archive"
-    log = EventLog(path, documents="plain", batch=10)
+    log = EventLog(path, documents="plain")
     with log:
         for i in range(300):
             log.record(event(i, n=i % 4), at=MIDNIGHT + 43_200 + 600 * i)
@@ -203,7 +203,7 @@ def facts(path: Path) -> list[object]:
 @pytest.mark.parametrize("documents", ["plain", "hashed"])
 def test_what_is_deleted_is_gone_and_nothing_else_is(tmp_path: Path, documents: str) -> None:
     path = tmp_path / "log.db"
-    with EventLog(path, batch=100, documents=documents) as log:
+    with EventLog(path, documents=documents) as log:
         for i in range(N):
             log.record(told(i), at=1_800_000_000.0 + i)
         assert log.flush(30)
@@ -235,15 +235,14 @@ def test_archive_and_state_forget_too(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path, archive, state = tmp_path / "log.db", tmp_path / "archive", tmp_path / "state.json"
     monitor = SkewMonitor(labels=("user",))
-    with EventLog(path, batch=100, max_bytes=1_000_000, archive=archive) as log:
+    with EventLog(path, max_bytes=1_000_000, archive=archive) as log:
         for i in range(N):
             log.observe(told(i))
         assert log.flush(30)
         with LogFollower(path, monitor, state=state, save_seconds=0) as follower:
             follower.step()
-        writer = log._writer
-        with log._writing:  # all but a part goes to the archive
-            writer._remove(writer.open(), until=None, n=4)
+        with log._taking, closing(log._writer.open()) as database:  # a part goes to the archive
+            log._writer._remove(database, until=None, n=4)
     assert {"log.db", "state.json"} <= set(holding(tmp_path, USER))
     assert sum(SECRET in event.labels.values() for event, _ in parquet_events(archive)) > 50
     assert erase_events(path, {"session": SECRET}, archive=archive, state=state) == N // 6
@@ -260,7 +259,7 @@ def test_archive_and_state_forget_too(tmp_path: Path) -> None:
 
 def test_what_cannot_be_deleted_is_said(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
-    with EventLog(path, batch=10) as log:
+    with EventLog(path) as log:
         for i in range(30):
             log.observe(told(i))
     with pytest.raises(DataError, match="say which retrievals"):

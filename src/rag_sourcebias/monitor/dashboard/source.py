@@ -29,9 +29,10 @@ from rag_sourcebias.observe.log.reading import (
     iter_newest,
     log_summary,
     read_rollups,
+    reading,
     rollup_extent,
 )
-from rag_sourcebias.observe.log.schema import WIDTHS, EventColumns, reading
+from rag_sourcebias.observe.log.schema import WIDTHS, EventColumns
 
 # What is asked for: read by a library, every mistake named.
 
@@ -300,8 +301,7 @@ def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | N
     found, size, latest = LogSummary(), 0, None
     if path.exists() and path.stat().st_size:
         found = log_summary(path)
-        beside = path.with_name(f"{path.name}-wal")
-        size = sum(file.stat().st_size for file in (path, beside) if file.exists())
+        size = path.stat().st_size
         with reading(path) as database:
             latest = database.execute(_DOCUMENT_IDS).fetchone()
     about = {

@@ -1,9 +1,11 @@
 """Both ends of a log's retrievals: what came after a number, and the newest first."""
 
 import json
+import logging
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -11,22 +13,85 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import sound
-from rag_sourcebias.core.errors import DataError, is_source, require_one_of
+from rag_sourcebias.core.codec import reason_of, sound
+from rag_sourcebias.core.errors import (
+    DataError,
+    SourceBiasError,
+    UnsupportedVersionError,
+    is_source,
+    require_one_of,
+)
+from rag_sourcebias.observe.events import STAGES, DroppedEvents, Stage
+from rag_sourcebias.observe.log.journal import journals_of
 from rag_sourcebias.observe.log.schema import (
     SEGMENT_COLUMNS,
+    VERSION,
     WIDTHS,
     EventColumns,
+    LogSettings,
     Row,
     decoder,
     label_set,
     labels_of,
     microseconds,
     noted_of,
-    reading,
     state_of,
     tags_of,
+    version_of,
 )
+from rag_sourcebias.observe.log.writing import LogWriter
+
+# Open a log, with what its journals hold.
+
+
+_SECONDS = 2.0  # a reader waits no longer for journals; a million retrievals take half a minute
+
+
+def recover(path: Path) -> None:
+    """Take in what processes left in their journals, where the log can be written."""
+    if not journals_of(path):
+        return
+    writer = LogWriter(path, LogSettings(), DroppedEvents())
+    try:
+        whole = writer.take_in(now=time.time(), patience=_SECONDS, seconds=_SECONDS)
+    except (sqlite3.Error, OSError, SourceBiasError):
+        whole = False  # on a disk that is only read, or another process is at it
+    if not whole:
+        logging.getLogger("rag_sourcebias.observe").warning(
+            "journals of event log %s hold more than could be taken in now: read it again", path
+        )
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
+    """Open a log that may be written at the same time, for reading only.
+
+    What waits in journals is first taken in, for at most two seconds.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is not an event log or cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    path = Path(path)
+    recover(path)
+    if not path.is_file():
+        raise DataError(f"event log {path} is not there; give the path an EventLog writes to")
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=5.0)) as database:
+            version = version_of(database, path)
+            if version != VERSION:
+                raise UnsupportedVersionError(
+                    f"event log {path} has version {version}, this release reads {VERSION}; "
+                    "open it once with EventLog to have it migrated"
+                )
+            yield database
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a message about damage
+        raise DataError(f"event log {path} cannot be read: {reason_of(error)}") from error
+
 
 # Read an event log while others write it.
 
@@ -51,7 +116,7 @@ _SOURCES = (
     "SELECT source, sum(documents) FROM rollups JOIN tags ON code = tag "
     "WHERE width = 86400 AND source IS NOT NULL AND code > 0 GROUP BY source ORDER BY source"
 )
-_AT_ONCE = 16  # segments; a longer read would keep the write-ahead file from being emptied
+_AT_ONCE = 16  # segments; who writes the log waits for a longer read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +126,9 @@ class LogSummary:
     Parameters
     ----------
     n_written, n_kept : int
-        Retrievals written ever, and those that retention has left.
+        Retrievals written ever, and those that retention has left; stages count one by one.
+    n_later : int
+        Of those written, stages that took the place of an earlier one.
     since, until : float or None
         Seconds since 1970 of the first and the last retrieval left; None when there is none.
     dropped : mapping of str to int
@@ -85,6 +152,7 @@ class LogSummary:
 
     n_written: int = 0
     n_kept: int = 0
+    n_later: int = 0
     since: float | None = None
     until: float | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -126,6 +194,7 @@ def log_summary(path: str | Path) -> LogSummary:
         return LogSummary(
             n_written=state.last,
             n_kept=n_kept,
+            n_later=state.later,
             since=None if since is None else since / 1e6,
             until=None if until is None else until / 1e6,
             dropped=dict(database.execute("SELECT reason, n FROM dropped")),
@@ -193,13 +262,23 @@ def read_events(
     since: float | None = None,
     until: float | None = None,
     labels: Mapping[str, str] | None = None,
+    stage: Stage | Literal["latest", "all"] = "latest",
 ) -> EventColumns:
-    """Return the retrievals of a log as one set of arrays; see :func:`iter_events`."""
+    """Return the retrievals of a log as one set of arrays; see :func:`iter_events`.
+
+    Parameters
+    ----------
+    stage : {"latest", "retrieved", "reranked", "shown", "cited", "all"}
+        One row a request: what readers got, as far as it is known, or what one stage left; or a
+        row for each stage.
+    """
+    require_one_of("stage", stage, ("latest", "all", *STAGES))
     parts = list(iter_events(path, since=since, until=until, labels=labels))
     if parts:
-        return EventColumns.joined(parts)
+        joined = EventColumns.joined(parts)
+        return joined if stage == "all" else joined.at_stage(stage)
     with reading(path) as database:
-        row = (0, 0, 0, 0, b"", b"", b"", b"", None, None, None)
+        row = (0, 0, 0, 0, b"", b"", b"", b"", None, None, None, None, None)
         return decoder(database)(row)
 
 
@@ -392,7 +471,7 @@ def _table(
 # Both ends of a log's retrievals: what came after a number, and the newest first.
 
 
-# A longer read would keep the write-ahead file from being emptied.
+# Who writes the log waits for a longer read.
 _RETRIEVALS_AT_ONCE = 20_000  # retrievals
 _MOST_SEGMENTS = 2_000
 # A damaged definition of the table lets other values in.
@@ -415,6 +494,9 @@ class Tail:
         Retrievals up to ``number`` that are not in ``parts``: retention took them, or their part
         of the file makes no sense.
     parts : tuple of EventColumns
+        One row a request: its latest stage.
+    waits : bool
+        Whether what follows is held back, because a later stage may take its place.
     """
 
     log: int
@@ -423,6 +505,17 @@ class Tail:
     removed: int
     broken: int
     parts: tuple[EventColumns, ...]
+    waits: bool = False
+
+
+SETTLED_SECONDS = 60.0
+"""After so long no later stage of a request is expected."""
+
+
+def settled(part: EventColumns, later: Sequence[EventColumns]) -> EventColumns:
+    """Return the rows of a part whose place no row of it, or of those after it, takes."""
+    whole = EventColumns.joined([part, *later]).at_stage("latest")
+    return whole.take(whole.numbers <= part.numbers[-1])
 
 
 def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT_ONCE) -> Tail:
@@ -448,15 +541,25 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
         state = state_of(database)
         following = state.following
         rows: list[Row] = []
+        ahead: list[Row] = []
+        waits = False
+        now = time.time()
         for row in database.execute(
             f"SELECT {SEGMENT_COLUMNS} FROM segments WHERE first > ? "
             f"AND {_NUMBERED} ORDER BY first LIMIT ?",
             (after or 0, _MOST_SEGMENTS + 1),
         ):
-            if len(rows) == _MOST_SEGMENTS or (rows and row[0] - rows[0][0] >= most):
-                following = int(row[0])
-                break
-            rows.append(row)
+            # only in a log in which requests have later stages
+            waits |= bool(state.later) and 0 <= now - row[3] / 1e6 < SETTLED_SECONDS
+            enough = len(rows) == _MOST_SEGMENTS or (rows and row[0] - rows[0][0] >= most)
+            if ahead or enough or waits:
+                ahead.append(row)
+                if not state.later:
+                    break
+            else:
+                rows.append(row)
+        if ahead:
+            following = int(ahead[0][0])
         read = decoder(database)
     number, removed, broken = after, 0, 0
     parts = []
@@ -472,7 +575,10 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
             broken += n
         else:
             parts.append(part)
-    if not rows:
+    if state.later:
+        later = [part for row in ahead if (part := _readable(row, read)) is not None]
+        parts = [] if not parts else [settled(EventColumns.joined(parts), later)]
+    if not (rows or ahead):
         removed = 0 if number is None else max(state.last - number, 0)
         number = state.last
     return Tail(
@@ -482,6 +588,7 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
         removed=removed,
         broken=broken,
         parts=tuple(parts),
+        waits=waits,
     )
 
 

@@ -9,7 +9,7 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.private import PRIVATE, check_mode, create_file
 from rag_sourcebias.intake.tables import pyarrow_modules
-from rag_sourcebias.observe.events import check_key
+from rag_sourcebias.observe.events import STAGES, Stage, check_key
 from rag_sourcebias.observe.labels import OTHER, Key, LabelCaps, short_text
 
 # Small integers for (source, style) and for label sets, with caps on how many there are.
@@ -179,6 +179,9 @@ class Batch:
         Labels kept with each retrieval: by name, the values of the retrievals that have one.
     noted : mapping of (kind, name) to int
         What is counted beside the retrievals, see ``schema``.
+    stages : uint8 array of shape (n,)
+        Index into ``STAGES``; with ``REPLACES`` added where it takes the place of an earlier one.
+    requests : sequence of str, length n
     """
 
     times: npt.NDArray[np.int64]
@@ -188,6 +191,8 @@ class Batch:
     query_ids: Sequence[str]
     doc_ids: list[Any] | None
     event_labels: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    stages: npt.NDArray[np.uint8]
+    requests: Sequence[str]
     noted: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -220,6 +225,10 @@ class EventColumns:
     event_labels : mapping of str to str array of shape (n,)
         Labels kept with each retrieval, "" where it has none: those that the log was told to keep
         so ("session"), and values for which ``labels`` have "other".
+    stages : uint8 array of shape (n,), optional
+        Index into ``STAGES``; with ``REPLACES`` added where it takes the place of an earlier one.
+    requests : str array of shape (n,), optional
+        Joins the stages of a request, "" where none was recorded.
     """
 
     numbers: npt.NDArray[np.int64]
@@ -232,9 +241,29 @@ class EventColumns:
     query_ids: npt.NDArray[np.str_]
     doc_ids: npt.NDArray[np.str_] | None
     event_labels: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
+    stages: npt.NDArray[np.uint8] | None = None
+    requests: npt.NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def at_stage(self, stage: Stage | Literal["latest"]) -> EventColumns:
+        """Return what readers got as far as it is known ("latest"), or one stage of all requests.
+
+        A stage counts as the latest where no later row here takes its place.
+        """
+        if self.stages is None or self.requests is None:
+            nothing_later = stage in ("latest", "retrieved")
+            return self if nothing_later else self.take(np.zeros(len(self), bool))
+        if stage != "latest":
+            return self.take(self.stages % REPLACES == STAGES.index(stage))
+        replaced = self.requests[self.stages >= REPLACES]
+        if not len(replaced):
+            return self
+        keep = ~np.isin(self.requests, replaced)
+        _, last = np.unique(self.requests[::-1], return_index=True)
+        keep[len(self) - 1 - last] = True
+        return self.take(keep)
 
     @cached_property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -289,6 +318,8 @@ class EventColumns:
             query_ids=self.query_ids[keep],
             doc_ids=None if self.doc_ids is None else self.doc_ids[docs],
             event_labels={name: values[keep] for name, values in self.event_labels.items()},
+            stages=None if self.stages is None else self.stages[keep],
+            requests=None if self.requests is None else self.requests[keep],
         )
 
     @classmethod
@@ -317,13 +348,20 @@ class EventColumns:
                 )
                 for name in names
             },
+            stages=None if any(p.stages is None for p in parts) else whole("stages"),
+            requests=None if any(p.requests is None for p in parts) else whole("requests"),
         )
 
 
 # What an event log keeps, checked once.
 
 
+EVENT_LABELS = ("session", "session_id", "conversation_id", "thread_id")
+"""Labels that a log keeps with each retrieval unless told otherwise."""
 Documents = Literal["none", "hashed", "plain"]
+_OF_JOURNAL = (
+    "documents", "max_documents", "max_tags", "max_label_values", "max_label_sets", "event_labels",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,25 +374,27 @@ class LogSettings:
         If a value is out of its range.
     """
 
-    documents: Documents
-    max_documents: int
-    max_tags: int
-    max_label_values: int
-    max_label_sets: int
-    event_labels: frozenset[str]
-    hashed_labels: frozenset[str]
-    key: bytes | None
-    max_bytes: int | None
-    max_age: float | None
-    archive: Path | None
-    busy_seconds: float
-    file_mode: int
+    documents: Documents = "none"
+    max_documents: int = 1_000
+    max_tags: int = 200
+    max_label_values: int = 1_000
+    max_label_sets: int = 10_000
+    event_labels: frozenset[str] = frozenset(EVENT_LABELS)
+    hashed_labels: frozenset[str] = frozenset()
+    key: bytes | None = None
+    max_bytes: int | None = None
+    max_age: float | None = None
+    archive: Path | None = None
+    busy_seconds: float = 5.0
+    file_mode: int = PRIVATE
 
     def __post_init__(self) -> None:
         if self.archive is not None:
             pyarrow_modules("an archive of an event log")
         require_one_of("documents", self.documents, get_args(Documents))
         _check_range("max_documents", self.max_documents, 1, 65_535)
+        TagCodes(most=self.max_tags)
+        LabelCodes(most_values=self.max_label_values, most_sets=self.max_label_sets)
         require_at_least(1_000_000, max_bytes=self.max_bytes)
         if self.max_age is not None and not 0 < self.max_age < math.inf:
             raise DataError(f"max_age must be a positive number of seconds, got {self.max_age}")
@@ -366,6 +406,26 @@ class LogSettings:
         if self.archive is not None and self.max_age is None and self.max_bytes is None:
             raise DataError("archive receives what max_age or max_bytes removes; give one of them")
 
+    def header(self) -> bytes:
+        """Return what whoever takes a journal in has to know, as JSON."""
+        known: dict[str, Any] = {name: getattr(self, name) for name in _OF_JOURNAL}
+        return json.dumps({**known, "event_labels": sorted(self.event_labels)}).encode()
+
+    @classmethod
+    def of_header(cls, header: bytes) -> LogSettings:
+        """Return the settings of a journal.
+
+        Raises
+        ------
+        ValueError
+            If the line is none that :meth:`header` made.
+        """
+        try:
+            known = {name: json.loads(header)[name] for name in _OF_JOURNAL}
+            return cls(**{**known, "event_labels": frozenset(known["event_labels"])})
+        except (LookupError, TypeError, RecursionError) as error:
+            raise ValueError(f"{header!r:.80} is no first line of a journal") from error
+
 
 # The file of an event log: tables, versions, and how it is opened.
 # Retrievals lie in segments, one row per written batch with a BLOB per column, because inserting a
@@ -374,7 +434,7 @@ class LogSettings:
 # and style are ordinary rows (``rollups``, ``traffic``), written in the same transaction.
 
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x52534C31  # in the header of the file: it is a log of this library
 WIDTHS = (60, 600, 3_600, 86_400)  # seconds of the rollups: each a multiple of the one before
 
@@ -382,7 +442,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS segments (
     first INTEGER PRIMARY KEY, n INTEGER NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL,
     times BLOB NOT NULL, labels BLOB NOT NULL, lengths BLOB NOT NULL,
-    tags BLOB NOT NULL, queries, documents);
+    tags BLOB NOT NULL, queries, documents, stages, requests);
 CREATE INDEX IF NOT EXISTS segments_until ON segments (until);
 CREATE TABLE IF NOT EXISTS tags (code INTEGER PRIMARY KEY, source TEXT, style TEXT);
 CREATE TABLE IF NOT EXISTS labels (code INTEGER PRIMARY KEY, labels TEXT NOT NULL);
@@ -398,6 +458,8 @@ CREATE TABLE IF NOT EXISTS totals (
     width INTEGER, start INTEGER, tag INTEGER,
     documents INTEGER NOT NULL, first INTEGER NOT NULL, exposure REAL NOT NULL,
     PRIMARY KEY (width, start, tag)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS journals (name TEXT PRIMARY KEY, position INTEGER NOT NULL)
+    WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS event_labels (first INTEGER PRIMARY KEY, labels TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS noted (
     kind TEXT, name TEXT, n INTEGER NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
@@ -411,21 +473,21 @@ _TRIGGER = (
     "CREATE TRIGGER IF NOT EXISTS segments_removed AFTER DELETE ON segments "
     "BEGIN DELETE FROM event_labels WHERE first = OLD.first; END"
 )
+REPLACES = 128
+"""Added to the code of a stage that takes the place of an earlier one of its request."""
 SEGMENT_COLUMNS = "segments.*, (SELECT e.labels FROM event_labels e WHERE e.first = segments.first)"
 """The columns that :func:`decoded` takes."""
 
 
 def open_for_writing(
-    path: Path, *, busy_seconds: float, file_mode: int = PRIVATE
+    path: Path, *, busy_seconds: float = 5.0, file_mode: int = PRIVATE
 ) -> sqlite3.Connection:
     """Open a log, creating it where needed.
 
-    A new file gets ``file_mode``, and SQLite gives the same to the write-ahead log and the shared
-    memory beside it.
+    A new file gets ``file_mode``, and SQLite gives the same to the rollback journal beside it.
 
-    ``synchronous = NORMAL``: with write-ahead logging a commit survives the death of the process
-    at any moment. Losing power may cost the latest commits, never the file; the alternative is to
-    wait for the disk at every batch.
+    There is no write-ahead log: between two batches the file alone holds everything, so that it may
+    be moved or copied by whoever keeps it.
 
     Raises
     ------
@@ -444,26 +506,16 @@ def open_for_writing(
         path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
     )
     try:
-        if _version_of(database, path) == 0:
-            database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("PRAGMA journal_size_limit = 16777216")
-        database.execute("BEGIN IMMEDIATE")
-        version = _version_of(database, path)
-        if version < 0:
+        version = version_of(database, path)
+        if version not in {0, VERSION}:
             raise UnsupportedVersionError(
-                f"event log {path} has version {version}, which this release cannot migrate; "
-                "log to another file"
+                f"event log {path} has version {version}, this release writes {VERSION}; log to "
+                "another file"
             )
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA synchronous = NORMAL")
         if version == 0:
-            for statement in (*_TABLES.split(";")[:-1], _TRIGGER):
-                database.execute(statement)
-            # Names the log in the files of an archive that several logs may share.
-            database.execute("INSERT INTO state VALUES ('id', ?)", (secrets.randbits(40),))
-            database.execute(f"PRAGMA application_id = {APPLICATION}")
-            database.execute(f"PRAGMA user_version = {VERSION}")
-        database.execute("COMMIT")
+            _create_tables(database, path)
     except BaseException:
         with suppress(sqlite3.Error):
             database.close()
@@ -471,35 +523,20 @@ def open_for_writing(
     return database
 
 
-@contextmanager
-def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
-    """Open a log that may be written at the same time, for reading only.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, or it is not an event log or cannot be read.
-    UnsupportedVersionError
-        If it has another version than this release writes.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"event log {path} is not there; give the path an EventLog writes to")
-    address = f"{path.resolve().as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(address, uri=True, timeout=5.0)) as database:
-            version = _version_of(database, path)
-            if version != VERSION:
-                raise UnsupportedVersionError(
-                    f"event log {path} has version {version}, this release reads {VERSION}; "
-                    "open it once with EventLog to have it migrated"
-                )
-            yield database
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a message about damage
-        raise DataError(f"event log {path} cannot be read: {reason_of(error)}") from error
+def _create_tables(database: sqlite3.Connection, path: Path) -> None:
+    database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    database.execute("BEGIN IMMEDIATE")
+    if version_of(database, path) == 0:  # another process may have been faster
+        for statement in (*_TABLES.split(";")[:-1], _TRIGGER):
+            database.execute(statement)
+        # Names the log in the files of an archive that several logs may share.
+        database.execute("INSERT INTO state VALUES ('id', ?)", (secrets.randbits(40),))
+        database.execute(f"PRAGMA application_id = {APPLICATION}")
+        database.execute(f"PRAGMA user_version = {VERSION}")
+    database.execute("COMMIT")
 
 
-def _version_of(database: sqlite3.Connection, path: Path) -> int:
+def version_of(database: sqlite3.Connection, path: Path) -> int:
     """Return the version of a log, 0 of an empty file."""
     try:
         application, version, tables = (
@@ -534,13 +571,15 @@ class LogState(NamedTuple):
 
     ``log`` tells logs apart: another one may come to lie under the same path. ``following`` is the
     number of the next retrieval, 1 in a new log, ``latest`` the time of the last one, in
-    microseconds since 1970, and ``erased`` counts how often retrievals were deleted by label.
+    microseconds since 1970, ``erased`` counts how often retrievals were deleted by label, and
+    ``later`` the stages that took the place of an earlier one.
     """
 
     log: int
     following: int
     latest: int
     erased: int
+    later: int
 
     @property
     def last(self) -> int:
@@ -551,7 +590,7 @@ class LogState(NamedTuple):
 def state_of(database: sqlite3.Connection) -> LogState:
     """Return how far a log has come."""
     found = dict(database.execute("SELECT name, value FROM state"))
-    names = {"id": 0, "next": 1, "last": 0, "erased": 0}
+    names = {"id": 0, "next": 1, "last": 0, "erased": 0, "later": 0}
     return LogState(*(int(found.get(name, value)) for name, value in names.items()))
 
 
@@ -643,6 +682,8 @@ def segments_of(batch: Batch, *, first: int) -> Iterator[Row]:
             batch.tags[documents],
             _packed_queries(batch.query_ids[start:stop]),
             None if ids is None else _packed_documents(ids[documents]),
+            batch.stages[start:stop].tobytes() if batch.stages[start:stop].any() else None,
+            _packed_queries(batch.requests[start:stop]),
             _packed_labels(batch.event_labels, start, stop),
         )
         start = stop
@@ -652,7 +693,7 @@ def insert_segments(database: sqlite3.Connection, rows: Iterable[Row]) -> None:
     """Write rows of :func:`segments_of`."""
     found = list(rows)
     database.executemany(
-        "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?)", (row[:-1] for row in found)
+        "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", (row[:-1] for row in found)
     )
     alone = [(row[0], row[-1]) for row in found if row[-1] is not None]
     if alone:
@@ -720,7 +761,7 @@ def decoded(
         if not 0 <= row[1] <= MOST_IN_SEGMENT:
             raise ValueError(f"{row[1]} retrievals")
         first, n, since, _until, times, label_codes, lengths, codes, *ids = row
-        queries, packed, event_labels = ids
+        queries, packed, stages, requests, event_labels = ids
         offsets = np.zeros(n + 1, np.int64)
         np.cumsum(np.frombuffer(lengths, "<u2"), out=offsets[1:])
         part = EventColumns(
@@ -734,6 +775,8 @@ def decoded(
             query_ids=_unpacked(queries, n),
             doc_ids=None if packed is None else _unpacked(packed, len(codes)),
             event_labels=_unpacked_labels(event_labels, n),
+            stages=np.frombuffer(bytes(n) if stages is None else stages, np.uint8),
+            requests=_unpacked(requests, n),
         )
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError) as e:
         raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on: {e!r:.200}") from e
@@ -744,6 +787,11 @@ def decoded(
         and len(part.offsets) == n + 1
         and part.offsets[-1] == documents
         and (part.doc_ids is None or len(part.doc_ids) == documents)
+        and part.stages is not None
+        and len(part.stages) == n
+        and (part.stages % REPLACES < len(STAGES)).all()
+        and part.requests is not None
+        and len(part.requests) == n
         and (part.label_codes < len(labels)).all()
         and (part.tag_codes < len(tags)).all()
         and np.isfinite(part.times).all()

@@ -1,30 +1,46 @@
-"""The connection of an event log: one transaction per batch."""
+"""What is written into a log: lines of journals as columns, counts over time, and what leaves."""
 
+from __future__ import annotations
+
+import itertools
 import json
 import logging
 import math
 import os
 import re
+import secrets
 import sqlite3
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from operator import attrgetter
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from rag_sourcebias.core.codec import reason_of
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.private import PRIVATE, create_file, create_folder
 from rag_sourcebias.intake.tables import pyarrow_modules
-from rag_sourcebias.observe.events import DroppedEvents, Waiting, hash_query
+from rag_sourcebias.observe.events import STAGES, DroppedEvents, RetrievalEvent, hash_query
 from rag_sourcebias.observe.labels import Key, short_text
+from rag_sourcebias.observe.log.journal import (
+    TORN,
+    journals_of,
+    remove_if_ended,
+    taking_turns,
+    unread,
+)
 from rag_sourcebias.observe.log.schema import (
     MOST_TAGS,
+    REPLACES,
     SEGMENT_COLUMNS,
     WIDTHS,
     Batch,
@@ -43,87 +59,183 @@ from rag_sourcebias.observe.log.schema import (
 
 logger = logging.getLogger("rag_sourcebias.observe")
 
-# Turn events into columns, one broken event at a time.
+# A retrieval as a line of a journal, and back.
 
 
-_GROUP = attrgetter("source", "style")
 _LONGEST_ID = 200
 _LATEST = 1e11  # seconds since 1970 that a caller may give: the year 5138
 
 
-def encoded(
-    events: list[Waiting],
-    tags: TagCodes,
-    labels: LabelCodes,
-    *,
-    dropped: DroppedEvents,
-    now: float,
-    monotonic: float,
-    last: int,
-    settings: LogSettings,
-) -> Batch:
-    """Encode what can be; an event that cannot is dropped, counted, and taken out of the list.
+class Ranked(msgspec.Struct, array_like=True, frozen=True):
+    """The documents of one stage, best first.
 
-    A tag that cannot be read is counted, and its document is one of unknown source and style.
+    Parameters
+    ----------
+    time : int
+        Microseconds since 1970.
+    tags : list of (source, style)
+    ids : list of str or None
+        As the log keeps them: not, as hashes of 16 hex digits, or as they are.
+    """
+
+    time: int
+    tags: list[tuple[str | None, str | None]]
+    ids: list[str] | None
+
+
+class Line(msgspec.Struct, array_like=True, frozen=True):
+    """One retrieval, or a later stage of one, as a journal holds it.
+
+    Parameters
+    ----------
+    ranked : Ranked
+    stage : int
+        Index into ``STAGES``.
+    request, query : str
+        "" where there is none.
+    labels : dict of str to str
+    bad_tags : int
+    earlier : Ranked or None
+        The stage whose place this one takes.
+    """
+
+    ranked: Ranked
+    stage: int
+    request: str
+    query: str
+    labels: dict[str, str]
+    bad_tags: int
+    earlier: Ranked | None
+
+
+_encode = msgspec.json.Encoder().encode
+decode_line = msgspec.json.Decoder(Line).decode
+
+
+def line_of(
+    event: RetrievalEvent, settings: LogSettings, *, now: float, monotonic: float, at: float | None
+) -> bytes:
+    """Return the line of an event: only what the log is to keep.
 
     Parameters
     ----------
     now, monotonic : float
         Both clocks at one moment, in seconds.
-    last : int
-        Microseconds of the latest retrieval in the log: times never fall, whatever the clock does.
+    at : float or None
+        Seconds since 1970 to log it under; None takes the event's own time.
+
+    Raises
+    ------
+    Exception
+        If the event is none, whatever it is instead.
     """
-    times: list[float] = []
-    codes: list[int] = []
-    rows: list[bytes] = []
-    query_ids: list[str] = []
-    doc_ids: list[Any] = []  # of all documents: all bytes, or all texts
     offset = now - monotonic
-    max_documents = settings.max_documents
+    ranked, n_bad = _ranked(event, settings, offset, now, at)
+    earlier = None if event.earlier is None else _ranked(event.earlier, settings, offset, now)[0]
+    labels = {short_text(name): short_text(value) for name, value in event.labels.items()}
     key = settings.key or b""
-    ids_of = _IDS_OF[settings.documents]
-    broken: list[int] = []
-    beside = _Beside(labels, settings)
-    for number, (event, at) in enumerate(events):
+    for name in settings.hashed_labels.intersection(labels):
+        labels[name] = hash_query(event.labels[name], key=key)
+    return _encode(
+        Line(
+            ranked=ranked,
+            stage=STAGES.index(event.stage),
+            request=_short(event.request),
+            query=_short(event.query_hash),
+            labels=labels,
+            bad_tags=n_bad + event.bad_tags,
+            earlier=earlier,
+        )
+    )
+
+
+def _ranked(
+    event: RetrievalEvent,
+    settings: LogSettings,
+    offset: float,
+    now: float,
+    at: float | None = None,
+) -> tuple[Ranked, int]:
+    """Return the documents of an event, and how many of their tags are none."""
+    most = settings.max_documents
+    if at is not None and 0 <= at < _LATEST:
+        when = at
+    else:
+        when = event.monotonic + offset
+        when = when if 0 <= when <= now else now  # also of NaN
+    tags, n_bad = _pairs(event.tags[:most])
+    ids = _IDS_OF[settings.documents](event.ranked.doc_ids[:most], settings.key or b"")
+    return Ranked(int(when * 1e6), tags, ids), n_bad
+
+
+def _pairs(tags: Sequence[Any]) -> tuple[list[tuple[str | None, str | None]], int]:
+    """Return source and style of tags of which some may not be readable, and how many these are."""
+    try:
+        return [(_name(tag.source), _name(tag.style)) for tag in tags], 0
+    except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+        return _pairs_of_strange(tags)
+
+
+def _pairs_of_strange(tags: Sequence[Any]) -> tuple[list[tuple[str | None, str | None]], int]:
+    found: list[tuple[str | None, str | None]] = []
+    n_bad = 0
+    for tag in tags:
         try:
-            row, n_bad = _tag_row(event.tags[:max_documents], tags)
-            n_bad += event.bad_tags
-            given = tuple(event.labels.items())
-            query_id = event.query_hash
-            known = labels.get(given)
-            code, alone, replaced = beside.split(given) if known is None else (known, None, _NONE)
-            query_id = "" if query_id is None else _short(query_id)
-            ids = ids_of(event.ranked.doc_ids[:max_documents], key)
-            if at is not None and 0 <= at < _LATEST:
-                when = at
-            else:
-                when = event.monotonic + offset
-                when = when if 0 <= when <= now else now  # also of NaN
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with an event, the log goes on
-            dropped.add("event could not be encoded", error=error)
-            broken.append(number)
-            continue
-        if alone or replaced or n_bad:
-            beside.note(len(times), alone, replaced, n_bad)
-        times.append(when)
+            found.append((_name(tag.source), _name(tag.style)))
+        except Exception:  # noqa: BLE001 - an object of another kind may raise anything
+            found.append((None, None))
+            n_bad += 1
+    return found, n_bad
+
+
+def _name(name: str | None) -> str | None:
+    return name if name is None else short_text(name)
+
+
+# Turn lines into columns.
+
+
+def encoded(
+    lines: Sequence[Line], tags: TagCodes, labels: LabelCodes, *, last: int, settings: LogSettings
+) -> Batch:
+    """Return lines as they are stored.
+
+    Parameters
+    ----------
+    last : int
+        Microseconds of the latest retrieval in the log: times never fall, whatever a clock does.
+    """
+    beside = _Beside(labels, settings)
+    codes: list[int] = []
+    for row, line in enumerate(lines):
+        given = tuple(line.labels.items())
+        code, alone, replaced = beside.split(given)
         codes.append(code)
-        rows.append(row)
-        query_ids.append(query_id)
-        doc_ids += ids
-    for number in reversed(broken):  # the batch may have to be written again
-        del events[number]
-    microseconds = (np.array(times, np.float64) * 1e6).astype(np.int64)
-    microseconds[:1] = np.maximum(microseconds[:1], last)
+        if alone or replaced or line.bad_tags:
+            beside.note(row, alone, replaced, line.bad_tags)
+    times = np.array([line.ranked.time for line in lines], np.int64)
+    times[:1] = np.maximum(times[:1], last)
     return Batch(
-        times=np.maximum.accumulate(microseconds),
+        times=np.maximum.accumulate(times),
         label_codes=np.array(codes, np.uint16),
-        lengths=np.fromiter(map(len, rows), np.int64),
-        tags=b"".join(rows),
-        query_ids=query_ids,
-        doc_ids=None if settings.documents == "none" else doc_ids,
+        lengths=np.array([len(line.ranked.tags) for line in lines], np.int64),
+        tags=bytes(tags[tag] for line in lines for tag in line.ranked.tags),
+        query_ids=[line.query for line in lines],
+        doc_ids=_doc_ids(lines, settings.documents),
         event_labels=beside.event_labels,
         noted=beside.noted(),
+        stages=np.array(
+            [line.stage + REPLACES * (line.earlier is not None) for line in lines], np.uint8
+        ),
+        requests=[line.request for line in lines],
     )
+
+
+def _doc_ids(lines: Sequence[Line], documents: Documents) -> list[Any] | None:
+    if documents == "none":
+        return None
+    ids = [name for line in lines for name in line.ranked.ids or ()]
+    return list(map(bytes.fromhex, ids)) if documents == "hashed" else ids
 
 
 _NONE: tuple[str, ...] = ()
@@ -135,8 +247,6 @@ class _Beside:
     def __init__(self, codes: LabelCodes, settings: LogSettings) -> None:
         self._codes = codes
         self._apart = settings.event_labels
-        self._hashed = settings.hashed_labels
-        self._key = settings.key or b""
         self.event_labels: defaultdict[str, dict[int, str]] = defaultdict(dict)
         # of this batch: sessions ask more than once
         self._split: dict[Key, tuple[int, Mapping[str, str] | None, tuple[str, ...]]] = {}
@@ -144,15 +254,13 @@ class _Beside:
 
     def split(self, given: Key) -> tuple[int, Mapping[str, str] | None, tuple[str, ...]]:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
+        code = self._codes.get(given)
+        if code is not None:
+            return code, None, _NONE
         known = self._split.get(given)
         if known is not None:
             return known
         labels, apart, codes = dict(given), self._apart, self._codes
-        if self._hashed:
-            labels = {
-                name: hash_query(value, key=self._key) if name in self._hashed else value
-                for name, value in labels.items()
-            }
         alone = {name: value for name, value in labels.items() if name in apart}
         items = tuple([item for item in labels.items() if item[0] not in apart])
         code = codes.get(items)
@@ -184,24 +292,6 @@ class _Beside:
         return self._noted
 
 
-def _tag_row(tags: Sequence[object], codes: TagCodes) -> tuple[bytes, int]:
-    """Return the codes of tags of which some may not be readable, and how many these are."""
-    code_of = codes.__getitem__
-    try:
-        return bytes(map(code_of, map(_GROUP, tags))), 0
-    except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
-        found = [_code_of_one(tag, code_of) for tag in tags]
-        unknown = code_of((None, None))
-        return bytes(unknown if code is None else code for code in found), found.count(None)
-
-
-def _code_of_one(tag: object, code_of: Callable[[tuple[Any, ...]], int]) -> int | None:
-    try:
-        return code_of(_GROUP(tag))
-    except Exception:  # noqa: BLE001 - an object of another kind may raise anything
-        return None
-
-
 def _short(name: object) -> str:
     """Return an id that fits: "" for none, a hash instead of a very long one."""
     if name is None:
@@ -221,12 +311,12 @@ def _plain(ids: Sequence[str], _: bytes) -> list[str]:
     return [_short(i) for i in ids]
 
 
-def _hashed(ids: Sequence[str], key: bytes) -> list[bytes]:
-    return [_hash(i if isinstance(i, str) else _short(i), key) for i in ids]
+def _hashed(ids: Sequence[str], key: bytes) -> list[str]:
+    return [_hash(i if isinstance(i, str) else _short(i), key).hex() for i in ids]
 
 
-_IDS_OF: dict[Documents, Callable[[Sequence[str], bytes], Sequence[str | bytes]]] = {
-    "none": lambda _ids, _key: (),
+_IDS_OF: dict[Documents, Callable[[Sequence[str], bytes], list[str] | None]] = {
+    "none": lambda _ids, _key: None,
     "hashed": _hashed,
     "plain": _plain,
 }
@@ -265,33 +355,83 @@ ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,
 """
 
 
-def add_to_rollups(database: sqlite3.Connection, batch: Batch) -> None:
-    """Add a batch to the rollups of every width, inside the caller's transaction.
+class Counted(NamedTuple):
+    """What is added to the counts over time, n rankings with nnz documents.
+
+    Parameters
+    ----------
+    times : int64 array of shape (n,)
+        Microseconds since 1970.
+    label_codes : uint16 array of shape (n,)
+    lengths : int64 array of shape (n,)
+    tags : uint8 array of shape (nnz,)
+    weights : int64 array of shape (n,)
+        1, or -1 for an earlier stage whose place another one has taken.
+    """
+
+    times: npt.NDArray[np.int64]
+    label_codes: npt.NDArray[np.uint16]
+    lengths: npt.NDArray[np.int64]
+    tags: npt.NDArray[np.uint8]
+    weights: npt.NDArray[np.int64]
+
+
+def counted(batch: Batch, lines: Sequence[Line], tags: TagCodes, placed: dict[str, int]) -> Counted:
+    """Return what a batch adds to the counts: what readers got, as far as it is known.
+
+    Parameters
+    ----------
+    placed : dict of str to int
+        Times under which requests were counted, in microseconds; the batch is added to it.
+    """
+    times, codes, lengths, cells = [], [], [], []
+    for row, line in enumerate(lines):
+        if line.earlier is not None:
+            times.append(placed.get(line.request, line.earlier.time))
+            codes.append(batch.label_codes[row])
+            lengths.append(len(line.earlier.tags))
+            cells += [tags[tag] for tag in line.earlier.tags]
+        placed[line.request] = int(batch.times[row])
+    n = len(times)
+    return Counted(
+        times=np.concatenate([batch.times, np.array(times, np.int64)]),
+        label_codes=np.concatenate([batch.label_codes, np.array(codes, np.uint16)]),
+        lengths=np.concatenate([batch.lengths, np.array(lengths, np.int64)]),
+        tags=np.concatenate([np.frombuffer(batch.tags, np.uint8), np.array(cells, np.uint8)]),
+        weights=np.repeat(np.array([1, -1]), [len(batch), n]),
+    )
+
+
+def add_to_rollups(database: sqlite3.Connection, found: Counted) -> None:
+    """Add rankings to the rollups of every width, inside the caller's transaction.
 
     Exposure is the sum of 1/log2(rank + 1), as that of ``ExposureObserver``.
     """
-    starts = batch.times // (WIDTHS[0] * 1_000_000) * WIDTHS[0]
-    keys, group = np.unique(starts * 65_536 + batch.label_codes, return_inverse=True)
-    lengths = batch.lengths
+    lengths = found.lengths
+    starts = found.times // (WIDTHS[0] * 1_000_000) * WIDTHS[0]
+    keys, group = np.unique(starts * 65_536 + found.label_codes, return_inverse=True)
     ends = np.cumsum(lengths)
     ranks = np.arange(1, int(ends[-1]) + 1) - np.repeat(ends - lengths, lengths)
-    cells = np.repeat(group, lengths) * MOST_TAGS + np.frombuffer(batch.tags, np.uint8)
-    documents = np.bincount(cells)
-    first = np.bincount(cells[ranks == 1], minlength=len(documents))
-    exposure = np.bincount(cells, weights=1 / np.log2(ranks + 1))
-    used = np.flatnonzero(documents)
+    cells = np.repeat(group, lengths) * MOST_TAGS + found.tags
+    weights = np.repeat(found.weights, lengths)
+    used = np.unique(cells)
     start = keys // 65_536
     label = keys % 65_536
     rollups = [
         start[used // MOST_TAGS],
         label[used // MOST_TAGS],
         used % MOST_TAGS,
-        documents[used],
-        first[used],
-        exposure[used],
+        *(
+            np.bincount(cells, weights=weights * value)[used]
+            for value in (1.0, ranks == 1, 1 / np.log2(ranks + 1))
+        ),
     ]
-    empty = np.bincount(group[lengths == 0], minlength=len(keys))
-    traffic = [start, label, np.bincount(group), empty]
+    traffic = [
+        start,
+        label,
+        np.bincount(group, weights=found.weights),
+        np.bincount(group, weights=found.weights * (lengths == 0)),
+    ]
     steps, part = np.unique(rollups[0] * MOST_TAGS + rollups[2], return_inverse=True)
     sums = (np.bincount(part, weights=column) for column in rollups[3:])
     totals = [steps // MOST_TAGS, steps % MOST_TAGS, *sums]
@@ -358,6 +498,11 @@ def write_parquet(
         "sources": pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), sources),
         "styles": pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), styles),
     }
+    if columns.stages is not None and columns.stages.any():
+        table["stage"] = pa.array([STAGES[code % REPLACES] for code in columns.stages])
+        table["replaces"] = pa.array(columns.stages >= REPLACES)
+    if columns.requests is not None:
+        table["request"] = pa.array(columns.requests, pa.string())
     if columns.event_labels:
         rows = range(len(columns))
         own = [{k: str(v[i]) for k, v in columns.event_labels.items() if v[i]} for i in rows]
@@ -394,7 +539,7 @@ _TO_KEEP = 0.9  # of max_bytes, so that not every batch has to remove some
 
 
 def used_bytes(database: sqlite3.Connection) -> int:
-    """Bytes of a log without its free pages and without the write-ahead file."""
+    """Bytes of a log without its free pages."""
     pages, free, size = (
         int(database.execute(f"PRAGMA {name}").fetchone()[0])
         for name in ("page_count", "freelist_count", "page_size")
@@ -406,10 +551,12 @@ def _give_back(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
 
 
-# The connection of an event log: one transaction per batch.
+# Take journals in: one transaction for all that waits, and the places up to which they were read.
 
 
+_AT_ONCE_BYTES = 8_000_000  # of journals in one transaction
 _CLOCK_SECONDS = 5.0  # behind the log, before that is worth a line
+_PLACED = 10_000  # requests whose time is remembered, for stages that come later
 _DROPPED = (
     "INSERT INTO dropped SELECT key, value FROM json_each(?) WHERE true "
     "ON CONFLICT DO UPDATE SET n = n + excluded.n"
@@ -419,80 +566,258 @@ _NOTED = (
     "json_extract(value, '$[2]') FROM json_each(?) WHERE true "
     "ON CONFLICT DO UPDATE SET n = n + excluded.n"
 )
+_POSITIONS = (
+    "INSERT INTO journals VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position"
+)
+_UNREADABLE = "line of a journal could not be read"
+
+
+def codes_of(database: sqlite3.Connection, settings: LogSettings) -> tuple[TagCodes, LabelCodes]:
+    """Return the codes of a log as they are now, to which others may be added."""
+    tags = database.execute("SELECT source, style FROM tags ORDER BY code")
+    labels = database.execute("SELECT labels FROM labels ORDER BY code")
+    return (
+        TagCodes(tags, most=settings.max_tags),
+        LabelCodes(
+            (text for (text,) in labels),
+            most_values=settings.max_label_values,
+            most_sets=settings.max_label_sets,
+        ),
+    )
+
+
+# What is done where the path of a log leads to something else.
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether a log is damaged, and not only busy, full or read-only: that may pass."""
+    passing = isinstance(error, sqlite3.OperationalError)
+    return not passing or getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR"
+
+
+def move_aside(path: Path, error: Exception) -> None:
+    """Give a damaged log another name: what can be read of it stays readable."""
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    aside = path.with_name(f"{path.stem}.damaged-{now}-{secrets.token_hex(2)}{path.suffix}")
+    path.replace(aside)
+    logger.warning("event log %s is damaged (%s): it is kept as %s, and a new one begins",
+                   path, reason_of(error), aside)  # fmt: skip
+
+
+def free_name(path: Path) -> Path:
+    """Return the first name like that of a log under which there is none, or one of this release.
+
+    ``log.db`` becomes ``log-2.db``, and so on.
+    """
+    for number in itertools.count(2):
+        found = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        if not found.exists():
+            return found
+        with suppress(DataError, UnsupportedVersionError), closing(open_for_writing(found)):
+            return found
+    raise AssertionError("numbers do not end")
 
 
 class LogWriter:
-    """Write batches; several of them, also of several processes, may share a file.
+    """Take the journals of a log in; several of them, also of several processes, may do so.
 
-    Not thread-safe: the caller holds a lock.
+    The log is opened for each batch and closed behind it: what lies under its path now is written
+    to, if it is a log of this release. Where it is not, nothing of it is changed: retrievals go
+    into another file beside it, and a damaged log is first moved aside. Not thread-safe: the caller
+    holds a lock.
+
+    Parameters
+    ----------
+    path : Path
+    settings : LogSettings
+        Used for what has no header of its own: retention, waiting for others, modes of files.
+    dropped : DroppedEvents
+        Counts that are kept in the log.
+
+    Attributes
+    ----------
+    current : Path
+        Where the last batch was written.
+    notes : deque of str
+        That wait to be written.
     """
 
     def __init__(self, path: Path, settings: LogSettings, dropped: DroppedEvents) -> None:
-        self.path = path
+        self.path = self.current = path
         self._settings = settings
         self._dropped = dropped
-        self._database: sqlite3.Connection | None = None
         self._looked = -math.inf  # at the age
         self._reported = dict(dropped.by_reason)  # a forked child starts with those of its parent
-        self.notes: deque[str] = deque()  # that wait to be written
-        self._tags, self._labels = TagCodes(most=settings.max_tags), self._label_codes()
+        self.notes: deque[str] = deque()
+        self._placed: dict[str, int] = {}
         self._clock_behind = False
-        self._version: int | None = None  # of the file's content when the codes were read
-        self._erased = 0  # as of the state of the log at that moment
+        self._patience = settings.busy_seconds
 
     def open(self) -> sqlite3.Connection:
-        """Return the connection, opened where it is not."""
-        if self._database is None:
-            settings = self._settings
-            self._database = open_for_writing(
-                self.path, busy_seconds=settings.busy_seconds, file_mode=settings.file_mode
-            )
-            self._version = None
-        return self._database
-
-    def close(self) -> None:
-        """Close the connection; the next use opens another."""
-        database = self._database
-        self._database = None
-        if database is not None:
-            with suppress(sqlite3.Error):
-                database.close()
-
-    def write(self, events: list[Waiting], *, now: float, monotonic: float) -> None:
-        """Write events, their rollups and the counts of dropped ones, or nothing of it.
+        """Return a connection to the log, or to the file that takes its place.
 
         Raises
         ------
-        sqlite3.Error
-            If the file cannot be written now.
-        DataError, UnsupportedVersionError
-            If it became something else.
+        sqlite3.Error, OSError
+            If it cannot be opened now.
         """
-        counts = dict(self._dropped.by_reason)
-        notes = list(self.notes)
-        if not events and not notes and counts == self._reported:
-            return
-        if self._database is not None and not self.path.exists():
-            self.close()  # someone removed the file
-        database = self.open()
         try:
+            found = self._opened(self.path)
+        except (DataError, UnsupportedVersionError) as error:
+            beside = free_name(self.path)
+            if self.current != beside:
+                logger.warning("%s; retrievals go into %s until that is mended", error, beside)
+            self.current = beside
+            return self._opened(beside)
+        self.current = self.path
+        return found
+
+    def _opened(self, path: Path) -> sqlite3.Connection:
+        mode = self._settings.file_mode
+        try:
+            return open_for_writing(path, busy_seconds=self._patience, file_mode=mode)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            move_aside(path, error)
+            return open_for_writing(path, busy_seconds=self._patience, file_mode=mode)
+
+    def take_in(self, *, now: float, patience: float, seconds: float = math.inf) -> bool:
+        """Write what waits in the journals, and counts of what was lost; each once, or not at all.
+
+        Parameters
+        ----------
+        now : float
+            Seconds since 1970.
+        patience : float
+            Seconds to wait for others who are at the log.
+        seconds : float
+            After so long no further batch is begun.
+
+        Returns
+        -------
+        bool
+            Whether nothing is left.
+
+        Raises
+        ------
+        sqlite3.Error, OSError
+            If the log cannot be written now: everything stays in the journals.
+        """
+        files = journals_of(self.path)
+        lost = self._lost()
+        if not (files or lost or self.notes):
+            return True
+        self._patience = patience
+        last = time.monotonic() + seconds
+        with taking_turns(self.path, patience):
+            positions: dict[str, int] = {}
+            more = True
+            while more and time.monotonic() < last:
+                try:
+                    more = self._take_some(files, positions, now)
+                except sqlite3.DatabaseError as error:
+                    if not is_damage(error):
+                        raise
+                    move_aside(self.current, error)
+            for file in files:
+                remove_if_ended(file, positions.get(file.name, 0))
+        return not more
+
+    def _take_some(self, files: Sequence[Path], positions: dict[str, int], now: float) -> bool:
+        """Take one batch in; return whether something is left."""
+        with closing(self.open()) as database:
             database.execute("BEGIN IMMEDIATE")
-            self._read_codes(database)
-            if events:
-                counts = self._write_events(database, events, now, monotonic)
-            known = self._reported
-            lost = {r: n - known.get(r, 0) for r, n in counts.items() if n != known.get(r, 0)}
-            if lost:
-                database.execute(_DROPPED, (json.dumps(lost),))
-            if notes:
-                database.execute(_NOTED, (json.dumps([["note", text, 1] for text in notes]),))
+            positions.clear()
+            positions.update(database.execute("SELECT name, position FROM journals"))
+            room = _AT_ONCE_BYTES
+            batches: dict[bytes, list[tuple[int, Line]]] = {}
+            moved: list[tuple[str, int]] = []
+            for file in files:
+                found = unread(file, positions.get(file.name, 0), most=max(room, 1))
+                if found is not None and room > 0:
+                    room -= found.end - positions.get(file.name, 0)
+                    batches.setdefault(found.header, []).extend(self._lines(found.lines))
+                    moved.append((found.name, found.end))
+            for header, lines in batches.items():
+                merged = [line for _, line in sorted(lines, key=itemgetter(0))]
+                self._write(database, header, merged, now)
+            database.executemany(_POSITIONS, moved)
+            lost, notes = self._lost(), list(self.notes)
+            database.execute(_DROPPED, (json.dumps(lost),))
+            database.execute(_NOTED, (json.dumps([["note", text, 1] for text in notes]),))
+            names = {file.name for file in files}
+            gone = [(name,) for name in positions if name not in names]
+            database.executemany("DELETE FROM journals WHERE name = ?", gone)
             database.execute("COMMIT")
-        except BaseException:
-            self._undo(database)
-            raise
-        self._reported = counts
+        for why, n in lost.items():
+            self._reported[why] = self._reported.get(why, 0) + n
         for _ in notes:
             self.notes.popleft()
+        positions.update(moved)
+        return room <= 0
+
+    def _lines(self, lines: Iterable[bytes]) -> Iterator[tuple[int, Line]]:
+        """Yield the lines of one file, each with its time: none before the one before it."""
+        latest = 0
+        for text in lines:
+            if not text.strip() or text.endswith(TORN):
+                continue
+            try:
+                line = decode_line(text)
+            except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+                self._dropped.add(_UNREADABLE)
+                continue
+            latest = max(latest, line.ranked.time)
+            yield latest, line
+
+    def _write(
+        self, database: sqlite3.Connection, header: bytes, lines: list[Line], now: float
+    ) -> None:
+        try:
+            settings = LogSettings.of_header(header)
+        except (ValueError, DataError):
+            self._dropped.add("first line of a journal could not be read", n=max(len(lines), 1))
+            return
+        if not lines:
+            return
+        state = state_of(database)
+        if now < state.latest / 1e6 - _CLOCK_SECONDS and not self._clock_behind:
+            logger.warning(
+                "the clock is %.0f s behind event log %s, whose times stay at the latest one "
+                "until it has caught up",
+                state.latest / 1e6 - now,
+                self.path,
+            )
+        self._clock_behind = now < state.latest / 1e6 - _CLOCK_SECONDS
+        tags, labels = codes_of(database, settings)
+        n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
+        batch = encoded(lines, tags, labels, last=state.latest, settings=settings)
+        counts = counted(batch, lines, tags, self._placed)
+        for code, name in enumerate(tags.names[n_tags:], n_tags):
+            database.execute("INSERT INTO tags VALUES (?, ?, ?)", (code, *name))
+        for code, known in enumerate(labels.names[n_labels:], n_labels):
+            database.execute("INSERT INTO labels VALUES (?, ?)", (code, known))
+        insert_segments(database, segments_of(batch, first=state.following))
+        if batch.noted:
+            database.execute(_NOTED, (json.dumps([[*key, n] for key, n in batch.noted.items()]),))
+        add_to_rollups(database, counts)
+        n_later = int((counts.weights < 0).sum())
+        database.executemany(
+            "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            [
+                ("next", state.following + len(batch)),
+                ("last", int(batch.times[-1])),
+                ("later", state.later + n_later),
+            ],
+        )
+        for request in list(self._placed)[:-_PLACED]:
+            del self._placed[request]
+
+    def _lost(self) -> dict[str, int]:
+        known = self._reported
+        counts = self._dropped.by_reason
+        return {why: n - known.get(why, 0) for why, n in counts.items() if n != known.get(why, 0)}
 
     def tidy(self, *, now: float) -> None:
         """Remove what is older, or more, than the settings allow.
@@ -507,12 +832,8 @@ class LogWriter:
         """
         if self._settings.max_bytes is None and self._settings.max_age is None:
             return
-        database = self.open()
-        try:
+        with closing(self.open()) as database:
             self._shorten(database, now)
-        except BaseException:
-            self._undo(database)
-            raise
 
     def _shorten(self, database: sqlite3.Connection, now: float) -> None:
         settings = self._settings
@@ -571,82 +892,3 @@ class LogWriter:
                     )
         database.execute("COMMIT")
         return len(rows)
-
-    def _undo(self, database: sqlite3.Connection) -> None:
-        self._version = None  # codes that were handed out are not in the file
-        with suppress(sqlite3.Error):
-            database.execute("ROLLBACK")
-        self.close()  # so that a file that was moved, or replaced, is opened again
-
-    def _write_events(
-        self, database: sqlite3.Connection, events: list[Waiting], now: float, monotonic: float
-    ) -> dict[str, int]:
-        state = state_of(database)
-        settings, tags, labels = self._settings, self._tags, self._labels
-        before = self._clock_behind
-        self._clock_behind = now < state.latest / 1e6 - _CLOCK_SECONDS
-        if self._clock_behind and not before:
-            logger.warning(
-                "the clock is %.0f s behind event log %s, whose times stay at the latest one "
-                "until it has caught up",
-                state.latest / 1e6 - now,
-                self.path,
-            )
-        n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
-        batch = encoded(
-            events,
-            tags,
-            labels,
-            dropped=self._dropped,
-            now=now,
-            monotonic=monotonic,
-            last=state.latest,
-            settings=settings,
-        )
-        counts = dict(self._dropped.by_reason)
-        if not len(batch):
-            self._version = None  # a broken event may have been given codes nobody stores
-            return counts
-        for code, name in enumerate(tags.names[n_tags:], n_tags):
-            database.execute("INSERT INTO tags VALUES (?, ?, ?)", (code, *name))
-        for code, known in enumerate(labels.names[n_labels:], n_labels):
-            database.execute("INSERT INTO labels VALUES (?, ?)", (code, known))
-        first = state.following
-        insert_segments(database, segments_of(batch, first=first))
-        if batch.noted:
-            database.execute(_NOTED, (json.dumps([[*key, n] for key, n in batch.noted.items()]),))
-        add_to_rollups(database, batch)
-        database.executemany(
-            "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-            [("next", first + len(batch)), ("last", int(batch.times[-1]))],
-        )
-        return counts
-
-    def _read_codes(self, database: sqlite3.Connection) -> None:
-        """Read tags and labels where another connection may have added some."""
-        (version,) = database.execute("PRAGMA data_version").fetchone()
-        if version == self._version:
-            return
-        erased = state_of(database).erased
-        anew = self._version is None or erased != self._erased
-        known = 0 if anew else len(self._labels.names)
-        found = database.execute(
-            "SELECT labels FROM labels WHERE code >= ? ORDER BY code", (known,)
-        )
-        names = [name for (name,) in found]
-        if anew:
-            self._labels = self._label_codes(names)
-        else:
-            self._labels.extend(names)
-        self._version = version
-        self._erased = erased
-        self._tags = TagCodes(
-            database.execute("SELECT source, style FROM tags ORDER BY code"),
-            most=self._settings.max_tags,
-        )
-
-    def _label_codes(self, names: Iterable[str] = ()) -> LabelCodes:
-        settings = self._settings
-        return LabelCodes(
-            names, most_values=settings.max_label_values, most_sets=settings.max_label_sets
-        )
