@@ -32,7 +32,7 @@ NODES = {
     "judged": 26478,
     "llm": 4019,
     "measure": 8788,
-    "monitor": 22113,
+    "monitor": 22119,
     "neural": 11074,
     "observe": 19921,
     "pairs": 20943,

@@ -1,5 +1,6 @@
 from .data import Alarm as Alarm
 from .erasing import erase_events as erase_events
+from .follow import read_events as read_events
 from .follow import replay as replay
 from .metrics import write_rules as write_rules
 from .monitor import SkewMonitor as SkewMonitor

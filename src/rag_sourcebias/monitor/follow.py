@@ -31,8 +31,11 @@ from rag_sourcebias.monitor.data import logger
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.sinks import Sink
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, Waiting, guarded
+from rag_sourcebias.observe.log import reading
 from rag_sourcebias.observe.log.reading import Tail, iter_events, read_tail, settled
 from rag_sourcebias.observe.log.schema import EventColumns
+
+read_events = reading.read_events  # its public place is this package
 
 # Retrievals of the Parquet files that event logs leave behind (see ``log.archive``).
 

@@ -2,7 +2,6 @@ from .events import RetrievalEvent as RetrievalEvent
 from .events import TagLookup as TagLookup
 from .events import guarded as guarded
 from .events import read_key as read_key
-from .log.reading import read_events as read_events
 from .observers import ObserverGroup as ObserverGroup
 from .recorder import Attachment as Attachment
 from .recorder import Recorder as Recorder
