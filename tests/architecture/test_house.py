@@ -34,7 +34,7 @@ NODES = {
     "measure": 8788,
     "monitor": 22119,
     "neural": 11074,
-    "observe": 19921,
+    "observe": 19821,
     "pairs": 20943,
     "report": 12154,
     "retrieval": 9220,

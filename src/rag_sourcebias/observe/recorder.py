@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from queue import Empty, SimpleQueue
 from time import monotonic
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -96,12 +96,10 @@ class EventQueue(Locked, Generic[EventT]):
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self._arrived = threading.Condition(self._lock)
-        self._progress = threading.Condition(self._lock)
-        self._waiting: deque[EventT] = deque()
-        self._taken: deque[EventT] = deque()  # by the thread, all that waited at once
-        self._asleep = False
-        self._n_put = self._n_done = self._n_lost = self._n_flushing = 0
+        # may be put into by a signal handler that interrupts a put
+        self._waiting: SimpleQueue[EventT | threading.Event | None] = SimpleQueue()
+        self._hurry = threading.Event()
+        self._n_pending = 0  # events that wait or are being observed
         self._thread: threading.Thread | None = None
 
     def observe(self, event: EventT) -> None:
@@ -118,12 +116,9 @@ class EventQueue(Locked, Generic[EventT]):
                     )
                     thread.start()
                     self._thread = thread
-                pending = self._n_put - self._n_done - self._n_lost
-                if not self._closed and pending < self._capacity:
-                    self._waiting.append(event)
-                    self._n_put += 1
-                    if self._asleep or pending >= self._capacity // 2:
-                        self._arrived.notify()
+                if not self._closed and self._n_pending < self._capacity:
+                    self._n_pending += 1
+                    self._waiting.put(event)
                     return True
             self._dropped.add("queue is closed" if self._closed else "queue is full")
         return False
@@ -134,18 +129,15 @@ class EventQueue(Locked, Generic[EventT]):
         Returns False when ``timeout`` seconds passed before (None: no limit), or when the
         observer itself calls. Blocks: use ``asyncio.to_thread`` on an event loop.
         """
-        if threading.current_thread() is self._thread:
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return not self._n_pending
+        if threading.current_thread() is thread:
             return False
-        with self._lock:
-            target = self._n_put
-            self._arrived.notify_all()
-            self._n_flushing += 1
-            try:
-                return self._progress.wait_for(
-                    lambda: self._n_done + self._n_lost >= target, timeout
-                )
-            finally:
-                self._n_flushing -= 1
+        mark = threading.Event()
+        self._waiting.put(mark)
+        self._hurry.set()
+        return mark.wait(timeout)
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Refuse further events, observe the queued ones, end the thread.
@@ -155,52 +147,40 @@ class EventQueue(Locked, Generic[EventT]):
         """
         with self._lock:
             self._closed = True
-            self._arrived.notify_all()
         in_time = self.flush(timeout)
         lost = 0
-        with self._lock:
-            for events in (self._waiting, self._taken):
-                # the thread may take the last one at this moment
-                with contextlib.suppress(IndexError):
-                    while True:
-                        events.popleft()
-                        lost += 1
-            self._n_lost += lost
-            self._progress.notify_all()
+        with contextlib.suppress(Empty):
+            while True:
+                item = self._waiting.get_nowait()
+                if isinstance(item, threading.Event):
+                    item.set()
+                else:
+                    lost += item is not None
+        self._waiting.put(None)
+        self._hurry.set()
+        if in_time and self._thread is not None:
+            self._thread.join(timeout)
         if lost:
             self._dropped.add("queue closed before it was empty", n=lost)
         return in_time
 
     def _drain(self) -> None:
         with suppress():
-            while (taken := self._take()) is not None:
+            while (item := self._waiting.get()) is not None:
+                if isinstance(item, threading.Event):
+                    item.set()
+                    continue
+                if self._waiting.empty():
+                    self._hurry.wait(_GATHER)
+                    self._hurry.clear()
                 # This thread is ours: a SystemExit of the observer ends nothing but the event.
                 try:
                     with self._observing:
-                        self._observer.observe(taken[0])
+                        self._observer.observe(item)
                 except SystemExit as error:
                     self._dropped.add("observer raised", error=error)
-                self._n_done += 1  # without the lock: written by this thread only
-                if self._n_flushing:
-                    with self._lock:
-                        self._progress.notify_all()
-
-    def _take(self) -> tuple[EventT] | None:
-        """Wait for the next event; None once the queue is closed and empty."""
-        try:
-            return (self._taken.popleft(),)  # without the lock: deques are safe, one thread reads
-        except IndexError:
-            pass
-        with self._lock:
-            if not self._waiting and not self._closed:
-                self._arrived.wait(_GATHER)
-            self._asleep = True
-            while not self._waiting and not self._closed:
-                self._arrived.wait()
-            self._asleep = False
-            self._taken = self._waiting
-            self._waiting = deque()
-            return (self._taken.popleft(),) if self._taken else None
+                with self._lock:
+                    self._n_pending -= 1
 
 
 # One observer and what all its instrumentations share: queue, open runs, count of lost events.
