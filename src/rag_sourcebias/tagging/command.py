@@ -74,7 +74,7 @@ class TaggerOptions:
 
     provenance: bool = setting(
         False,
-        "Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
+        "Read what documents declare: IPTC digitalSourceType, AI-Disclosure.",
     )
     rules: Path | None = setting(None, "YAML file of rules on metadata, URL host, id and text.")
     id_pattern: str | None = setting(

@@ -102,59 +102,9 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-# C2PA manifests that are embedded invisibly in plain text.
-# A wrapper is U+FEFF followed by variation selectors, one per byte: bytes 0 to 15 are U+FE00 to
-# U+FE0F, bytes 16 to 255 are U+E0100 to U+E01EF. The bytes are the magic ``C2PATXT\0``, a version,
-# the big-endian length and the manifest store (C2PA 2.3, Appendix A.7, unstructured text). Look
-# for it in the whole document before chunking: chunkers split it, cleaners drop it.
-
-
-_MAGIC = b"C2PATXT\0"
-
-
-def _selectors(data: bytes) -> str:
-    return "".join(chr(0xFE00 + b if b < 16 else 0xE0100 + b - 16) for b in data)
-
-
-_MARK = "\ufeff" + _selectors(_MAGIC)
-_WRAPPER = re.compile(re.escape(_MARK) + "([\ufe00-\ufe0f\U000e0100-\U000e01ef]*)")
-_BYTES = {ord(_selectors(bytes([b]))): b for b in range(256)}
-# CBOR: 0x60 + n (n < 24), 0x78 and a length byte, or 0x79 and two start a text of n bytes
-_SOURCE_TYPE = re.compile(rb"\x71digitalSourceType([\x61-\x77]|\x78.|\x79..)", re.DOTALL)
-
-
-def read_text_manifest(text: str) -> Iterator[Declaration]:
-    """Return what the last manifest of a text says; its signature is **not** verified.
-
-    Every ``digitalSourceType`` in the store, ingredients included, in order. Where there is none,
-    and where the wrapper is cut short or of another version, it says nothing of the origin.
-
-    Examples
-    --------
-    >>> list(read_text_manifest("plain"))
-    []
-    """
-    if _MARK not in text:
-        return
-    data = bytes(_BYTES[ord(char)] for char in _WRAPPER.findall(text)[-1])
-    size = int.from_bytes(data[1:5], "big")
-    store = data[5 : 5 + size]
-    complete = len(data) >= 5 and data[0] == 1 and len(store) == size
-    said: list[Says] = []
-    for hit in _SOURCE_TYPE.finditer(store if complete else b""):
-        head = hit.group(1)
-        size = head[0] - 0x60 if len(head) == 1 else int.from_bytes(head[1:], "big")
-        raw = store[hit.end() : hit.end() + size]
-        if len(raw) == size:
-            said.append(_type(raw.decode("utf-8", errors="replace")))
-    yield from (Declaration(says) for says in said)
-    if not said:
-        yield Declaration("nothing")
-
-
 # What a document declares about its origin in standard fields, read as it stands.
-# IPTC NewsCodes ``digitalSourceType``; ``AI-Disclosure`` as in draft-abaris-aicdh-01; C2PA 2.3
-# text manifests. A value that is not in the tables below says nothing.
+# IPTC NewsCodes ``digitalSourceType``; ``AI-Disclosure`` as in draft-abaris-aicdh-01. A value that
+# is not in the tables below says nothing.
 
 
 Says = Literal["human", "llm", "mixed", "nothing"]
@@ -194,13 +144,12 @@ class Declaration(NamedTuple):
 
 
 def read_declarations(text: str, metadata: Mapping[str, object]) -> Iterator[Declaration]:
-    """Every declaration of one document: metadata, then HTML fields, then text manifest."""
+    """Every declaration of one document: metadata, then HTML fields."""
     for fields in (metadata, *map(metadata.get, _CONTAINERS)):
         if isinstance(fields, Mapping):
             yield from _of_fields(fields)
     for name, value in html_fields(text):
         yield from _of_fields({name: value})
-    yield from read_text_manifest(text)
 
 
 def _of_fields(fields: Mapping[str, object]) -> Iterator[Declaration]:
@@ -231,9 +180,9 @@ def _type(value: str) -> Says:
 
 
 # Tags from provenance that a document declares in standard fields.
-# Read are IPTC ``digitalSourceType`` (NewsCodes URI, bare term, or the schema.org form), the ``AI-
-# Disclosure`` field (draft-abaris-aicdh) and C2PA text manifests. Nothing is verified and nothing
-# is guessed: a declaration that names neither of the two origins gives no source.
+# Read are IPTC ``digitalSourceType`` (NewsCodes URI, bare term, or the schema.org form) and the
+# ``AI-Disclosure`` field (draft-abaris-aicdh). Nothing is verified and nothing is guessed: a
+# declaration that names neither of the two origins gives no source.
 
 
 #: Source of a text declared as generated where no model is named.
@@ -244,9 +193,9 @@ class ProvenanceTagger:
     """Tag documents by what they declare about themselves.
 
     Fields are read from the metadata (any spelling of the two names, also under ``headers``,
-    ``iptc``, ``xmp``, ``provenance``, ``meta``), from the head and the JSON-LD of a text that is an
-    HTML page, and from C2PA text manifests. When declarations disagree the source stays unknown.
-    The origin is "provenance" even where the source is unknown: the document said something.
+    ``iptc``, ``xmp``, ``provenance``, ``meta``), and from the head and the JSON-LD of a text that
+    is an HTML page. When declarations disagree the source stays unknown. The origin is "provenance"
+    even where the source is unknown: the document said something.
 
     Examples
     --------

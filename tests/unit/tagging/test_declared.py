@@ -14,29 +14,10 @@ from rag_sourcebias.tagging.rules import (
     IdTagger,
     ProvenanceTagger,
     html_fields,
-    read_declarations,
-    read_text_manifest,
     shared_date,
 )
 
 IPTC = "http://cv.iptc.org/newscodes/digitalsourcetype/"
-
-
-def cbor_text(value: str) -> bytes:
-    raw = value.encode()
-    return (bytes([0x60 + len(raw)]) if len(raw) < 24 else bytes([0x78, len(raw)])) + raw
-
-
-def store(*pairs: tuple[str, str]) -> bytes:
-    body = b"".join(cbor_text(key) + cbor_text(value) for key, value in pairs)
-    return b"\x00\x00\x00\x20jumb\xa3" + body + b"\xff\x00"
-
-
-def wrapped(payload: bytes, *, version: int = 1, length: int | None = None, pad: int = 5) -> str:
-    """The wrapper, built from the words of the specification."""
-    size = len(payload) if length is None else length
-    data = b"C2PATXT\0" + bytes([version]) + size.to_bytes(4, "big") + payload + b"\0" * pad
-    return "\ufeff" + "".join(chr(0xFE00 + b) if b < 16 else chr(0xE0100 + b - 16) for b in data)
 
 
 def tag(metadata: dict | None = None, text: str = "text") -> DocTags | None:
@@ -128,42 +109,6 @@ def test_html_pages_are_read_without_comments_body_and_pictures() -> None:
     assert tag(text=PAGE) == DocTags(source="llm:gpt-4o", origin="provenance")
     assert tag(text="How to write " + PAGE) is None
     assert list(html_fields('<html><script type="application/ld+json">{bad</script>')) == []
-
-
-def test_a_text_manifest_gives_its_source_type() -> None:
-    kind = IPTC + "trainedAlgorithmicMedia"
-    payload = store(("claim_generator", "WriterApp/1.0"), ("digitalSourceType", kind))
-    text = "Some text \U0001f600\ufe0f." + wrapped(payload)
-    assert [found.says for found in read_text_manifest(text)] == ["llm"]
-    # the claim generator made the claim; the text's model is not named
-    assert tag(text=text) == DocTags(source=UNNAMED_MODEL, origin="provenance")
-
-
-def test_a_manifest_that_says_nothing_of_the_origin_leaves_the_source_unknown() -> None:
-    tagger = ProvenanceTagger()
-    text = "a" + wrapped(store(("claim_generator", "App")))
-    assert tagger("d", text, {}) == DocTags(origin="provenance")
-    assert [found.says for found in read_declarations(text, {})] == ["nothing"]
-
-
-@pytest.mark.parametrize(
-    "wrapper",
-    [
-        wrapped(b"abc", length=99),
-        wrapped(store(("digitalSourceType", "humanEdits")), version=2),
-        wrapped(b"", pad=0)[:12],
-        wrapped(b"", pad=0)[:9],
-    ],
-)
-def test_nothing_is_read_from_a_wrapper_cut_short_or_of_another_version(wrapper: str) -> None:
-    assert [found.says for found in read_text_manifest("a" + wrapper)] == ["nothing"]
-    assert tag(text="a" + wrapper) == DocTags(origin="provenance")
-
-
-def test_an_emoji_is_no_manifest() -> None:
-    plain = "\ufeffSome \U0001f600\ufe0f text"
-    assert list(read_text_manifest(plain)) == []
-    assert list(read_text_manifest("C2PATXT\0 in plain letters")) == []
 
 
 # Dates older than the models, and tags that contradict each other
