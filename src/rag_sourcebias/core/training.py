@@ -43,8 +43,6 @@ class TrainingHistory:
     settings : mapping of str to str
         Base loss, reduction, scale, margin, target, batch size, learning rate, precision, ….
     points : tuple of TrainingPoint
-    stopped : str or None
-        Why training ended early; None where it ran to its end.
     """
 
     name: str
@@ -55,4 +53,3 @@ class TrainingHistory:
     seconds: float
     settings: Mapping[str, str]
     points: tuple[TrainingPoint, ...] = ()
-    stopped: str | None = None

@@ -27,7 +27,6 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.debias.words import (
     DebiasVerdict,
     QualityKind,
-    alpha,
     change_ends,
     criteria,
     data_name,
@@ -51,6 +50,7 @@ from rag_sourcebias.report import document as doc
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
 from rag_sourcebias.report.legacy import (
+    alpha_of,
     count,
     counted,
     delta,
@@ -189,7 +189,7 @@ def _skew(report: DebiasResults) -> doc.Section:
     caption = (
         f"Relative Δ of NDCG with {level(c.confidence_level)} intervals. ✓ the interval lies "
         f"within {c.tolerance:g} points of {c.target:g}. * adjusted p of the change below "
-        f"{alpha(report):.3g}"
+        f"{alpha_of(c.confidence_level):.3g}"
     )
     return doc.Section(
         id="skew",
@@ -437,7 +437,7 @@ def _search_picture(report: DebiasResults, search: DebiasSearch) -> pic.Lines:
 def _training(report: DebiasResults) -> doc.Section | None:
     if not report.training:
         return None
-    columns = ("system", "weight", "triples", "steps", "time", "hinge > 0", "end")
+    columns = ("system", "weight", "triples", "steps", "time", "hinge > 0")
     runs = legacy.table(columns, map(_run, report.training), n_heads=2)
     return doc.Section(
         id="training",
@@ -457,7 +457,6 @@ def _run(run: TrainingHistory) -> tuple[str, ...]:
         count(run.n_steps),
         f"{number(run.seconds, digits=0)} s",
         f"{hinges[0]} → {hinges[-1]}" if hinges else MISSING,
-        run.stopped or "ran to its end",
     )
 
 
@@ -533,7 +532,7 @@ def _reading(report: DebiasResults) -> doc.Section:
             "better than two separate intervals suggest; where few queries changed, its interval "
             "is cautious and may hold 0 although the test is significant. p is of no change; "
             f"{count(report.n_tests)} tests are adjusted together: {report.family.rstrip('.')}. "
-            f"Below {alpha(report):.3g} the adjusted value is called significant.",
+            f"Below {alpha_of(c.confidence_level):.3g} the adjusted value is called significant.",
         ),
     ]
     return legacy.reading(rows)
@@ -544,11 +543,6 @@ def _caveats(report: DebiasResults) -> doc.Section:
     assumptions = [(f"{what}, {found.method}", found.assumptions) for _, what, found in intervals]
     noted = [*_refusals(report)]
     noted += [(where, f"{what}: {note}") for where, what, i in intervals for note in i.notes]
-    noted += [
-        (f"training of {run.name}, seed {run.seed}", run.stopped)
-        for run in report.training
-        if run.stopped
-    ]
     return legacy.caveats(assumptions, noted, warned=bool(_warnings(report)))
 
 

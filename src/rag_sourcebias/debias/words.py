@@ -21,6 +21,7 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.infer.means import SkewCode
 from rag_sourcebias.report.document import First, FirstRow
 from rag_sourcebias.report.legacy import (
+    alpha_of,
     called,
     capital,
     count,
@@ -116,16 +117,10 @@ def criteria(report: DebiasResults) -> str:
 # Verdicts
 
 
-def alpha(report: DebiasResults) -> float:
-    """Return the level below which an adjusted p-value is called significant."""
-    # Rounded, so that 0.05 is not below 1 − 0.95.
-    return round(1 - report.config.confidence_level, 12)
-
-
 def significant(report: DebiasResults, skew: SkewChange) -> bool:
     """Whether Relative Δ changed, after correction where there is one."""
     p = skew.p_value if skew.p_adjusted is None else skew.p_adjusted
-    return p is not None and p < alpha(report) and skew.stands
+    return p is not None and p < alpha_of(report.config.confidence_level) and skew.stands
 
 
 def quality_kind(config: DebiasConfig, change: QualityChange) -> QualityKind:

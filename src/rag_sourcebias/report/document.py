@@ -212,7 +212,6 @@ class Pictures:
 
     items: tuple[tuple[str, Picture], ...]
     small: bool = False
-    wide: int = 0  # width in rem of those that need more than a column of the page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

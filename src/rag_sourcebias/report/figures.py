@@ -223,27 +223,6 @@ class Histogram(_Picture):
     edges: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap(_Picture):
-    """A table of numbers, coloured by their distance from the middle.
-
-    Parameters
-    ----------
-    middle, reach : float
-        Below the middle is the baseline's colour; full strength is reached at this distance.
-    strong, framed : tuple of (int, int)
-        Row and column of the cells in bold, and of those with a frame.
-    """
-
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    middle: float
-    reach: float
-    strong: tuple[tuple[int, int], ...] = ()
-    framed: tuple[tuple[int, int], ...] = ()
-
-
 def mark(
     found: Interval | None,
     colour: Colour,
@@ -283,7 +262,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
     return short if len(set(short)) == len(set(names)) else numbered
 
 
-Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap
+Picture: TypeAlias = Intervals | Points | Lines | Histogram
 
 
 # Drawn by matplotlib.
@@ -320,7 +299,7 @@ _CSS = {
 }
 
 #: Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column.
-WIDTH = 5.0
+_WIDTH = 5.0
 
 _PAD = 0.04  # inches around a picture
 _STYLE = {
@@ -350,19 +329,18 @@ _STYLE = {
 }
 
 
-def _canvas(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
+def _canvas(height: float) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(_WIDTH, height))
     return figure, figure.subplots()
 
 
-def _plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
+def _plain_axes(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
     """Leave only what helps reading: no box, a light grid along ``grid``."""
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(side == "bottom" and grid == "y")
-    if grid:
-        axes.grid(axis=grid)
+    axes.grid(axis=grid)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
 
@@ -374,7 +352,6 @@ _DASHES: dict[str, Any] = {
     "solid": "-", "dashed": (0, (4, 3)), "dotted": ":",
     "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
 }  # fmt: skip
-_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
 _OVER_ROWS: dict[str, Any] = {
     "xycoords": ("figure fraction", "data"),
     "va": "center",
@@ -385,8 +362,6 @@ _OVER_ROWS: dict[str, Any] = {
 _HEADING, _LABEL, _KEYS = 44, 22, 46  # characters
 _BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
 _SAID, _TOLD = 40, 400  # values of a curve in words; on hover
-_CELL, _COLUMN, _LABELS = 0.4, 0.38, 1.0  # inches of a heat map
-_HORIZONTAL, _STRONGEST = 3, 0.55  # characters above a column; opacity behind readable numbers
 
 
 def draw(picture: Picture, *, uid: str) -> str:
@@ -443,12 +418,6 @@ def _fit(figure: Figure) -> None:
     figure.subplots_adjust(left=left, bottom=bottom, right=right, top=top)
 
 
-def width(picture: Picture) -> float:
-    """Return the inches that a picture takes at its full size."""
-    columns = len(picture.columns) if isinstance(picture, HeatMap) else 0
-    return max(WIDTH, _LABELS + _COLUMN * columns)
-
-
 def describe(picture: Picture) -> str:
     """Say in words what a picture shows, for readers who do not see it."""
     said: Iterable[str] = ()
@@ -457,17 +426,7 @@ def describe(picture: Picture) -> str:
             said = _said_rows(picture)
         case Points() | Lines():
             said = (_said_curve(picture, curve) for curve in picture.curves)
-        case HeatMap():
-            say = partial(number, digits=picture.x.digits)
-            said = (
-                f"{picture.y.label} {name}: {_paired(picture.columns, map(say, values))}."
-                for name, values in zip(picture.rows, picture.values, strict=True)
-            )
     return " ".join(said)
-
-
-def _paired(names: Iterable[str], values: Iterable[str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 
 
 def _said_rows(picture: Intervals) -> Iterator[str]:
@@ -714,7 +673,7 @@ def _curve(axes: Axes, picture: Points | Lines, curve: Curve) -> None:
         tipped(axes.plot(curve.x, curve.y, **{**look, "linestyle": "none"}, zorder=3.5), words)
 
 
-# Histogram, heat map
+# Histogram
 
 
 def _histogram(picture: Histogram) -> Figure:
@@ -737,58 +696,11 @@ def _histogram(picture: Histogram) -> Figure:
     return figure
 
 
-def _heat_map(picture: HeatMap) -> Figure:
-    columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
-    longest = max(map(len, columns))
-    figure, axes = _canvas(
-        0.8 + 0.1 * longest * (longest > _HORIZONTAL) + _CELL * len(rows), width(picture)
-    )
-    for x, y, value in [
-        (x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)
-    ]:
-        strength = min(1.0, abs(value - picture.middle) / picture.reach)
-        # In steps: equal cells share one style, and the file stays small.
-        alpha = math.ceil(20 * strength * _STRONGEST) / 20
-        cell = axes.bar(
-            x,
-            0.94,
-            0.94,
-            y - 0.47,
-            color=COLOURS["baseline" if value < picture.middle else "other"],
-            alpha=alpha,
-        )
-        said = number(value, digits=picture.x.digits)
-        text = axes.text(
-            x,
-            y,
-            said,
-            fontsize=10.5,
-            fontweight="bold" if (y, x) in picture.strong else "normal",
-            **_MIDDLE,
-        )
-        tipped([*cell, text], [f"{picture.rows[y]}, {picture.columns[x]}: {said}"])
-    for y, x in picture.framed:
-        axes.bar(x, 0.92, 0.92, y - 0.46, fill=False, edgecolor=COLOURS["ink"], linewidth=1.6)
-    axes.xaxis.tick_top()  # before the labels are turned: it makes new ones
-    axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(len(columns)), columns)
-    for label in axes.get_xticklabels():
-        label.set_rotation(90 * (len(label.get_text()) > _HORIZONTAL))
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set(
-        xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5),
-        xlabel=picture.x.label, ylabel=picture.y.label,
-    )  # fmt: skip
-    _plain_axes(axes)
-    return figure
-
-
 _DRAWN: dict[type[Any], Callable[[Any], Figure]] = {
     Intervals: _intervals,
     Points: _curves,
     Lines: _curves,
     Histogram: _histogram,
-    HeatMap: _heat_map,
 }
 
 

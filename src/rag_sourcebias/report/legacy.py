@@ -80,6 +80,12 @@ def p_clause(value: float | None, *, name: str = "p") -> str:
     return f"{name} {_write(value, 'p=')}"
 
 
+def alpha_of(confidence_level: float) -> float:
+    """Return the level below which an adjusted p-value is called significant."""
+    # rounded, so that 0.05 is not below 1 − 0.95
+    return round(1 - confidence_level, 12)
+
+
 def count(value: int | None) -> str:
     """Return a whole number with thousands separators."""
     return MISSING if value is None else f"{value:,}"

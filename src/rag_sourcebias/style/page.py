@@ -35,6 +35,7 @@ from rag_sourcebias.report.document import (
     text_notes,
 )
 from rag_sourcebias.report.legacy import (
+    alpha_of,
     count,
     counted,
     delta,
@@ -100,15 +101,9 @@ def leading_measure(measures: Sequence[str]) -> str:
     return max(cutoffs, key=cutoffs.__getitem__)
 
 
-def alpha(report: StyleResults) -> float:
-    """Return the level below which an adjusted p-value is called significant."""
-    # Rounded, so that 0.05 is not below 1 − 0.95.
-    return round(1 - report.config.confidence_level, 12)
-
-
 def significant(report: StyleResults, p_value: float | None) -> bool:
     """Return whether an adjusted p-value lies below the level; a test not made shows nothing."""
-    return p_value is not None and p_value < alpha(report)
+    return p_value is not None and p_value < alpha_of(report.config.confidence_level)
 
 
 def original_row(report: StyleResults, system: StyleSystem) -> StyleRow:
@@ -123,7 +118,7 @@ def average_ranks(system: StyleSystem, row: StyleRow) -> tuple[float, ...]:
 
 def star_note(report: StyleResults) -> str:
     """Return what stars and intervals in tables of average ranks mean."""
-    config, threshold = report.config, number(alpha(report), digits=2)
+    config, threshold = report.config, number(alpha_of(report.config.confidence_level), digits=2)
     if config.correction == "none":
         rule = f"p below {threshold}, not corrected"
     else:
@@ -415,8 +410,6 @@ def _some(texts: Sequence[str], more: str = "") -> str:
     return join([*texts[:_NAMED], f"{more}{rest} more"])
 
 
-_REM = 6  # of the page per inch of a picture
-_WIDE = 12  # document styles from which a heat map needs the whole page
 _DROPPED = 10  # queries that are named
 
 
@@ -539,41 +532,13 @@ def _matrix(report: StyleResults) -> d.Section | None:
         columns = ("query style", *map(style_name, styles))
         tables.append(d.Heading(text=d.Name(system.name)))
         tables.append(legacy.grid(columns, rows, f"{system.name}: average ranks"))
-    items = tuple((system.name, _heat_map(report, system)) for system in report.systems)
-    wide = round(_REM * pic.width(items[0][1])) if len(styles) > _WIDE else 0
     return d.Section(
         id="matrix",
         nav="Query × document styles",
         title="Query style × document style",
         note="Average rank of each document style (columns) when the query is written in each "
-        "style (rows). Blue cells rank above the middle, orange below. Bold numbers differ "
-        f"significantly from {original_text(report)} in the same row; frames mark a query and a "
-        "document in the same style.",
-        blocks=(
-            d.Pictures(items=items, wide=wide),
-            d.Fold(summary="The numbers with their intervals", blocks=tuple(tables)),
-        ),
-    )
-
-
-def _heat_map(report: StyleResults, system: StyleSystem) -> pic.HeatMap:
-    styles, queries = report.data.doc_styles, report.data.query_styles
-    return pic.HeatMap(
-        title=f"Average rank by query style and document style, {system.name}",
-        rows=queries,
-        columns=styles,
-        values=tuple(average_ranks(system, row) for row in system.rows),
-        middle=(len(styles) + 1) / 2,
-        reach=(len(styles) - 1) / 2,
-        x=pic.Axis(label="document style"),
-        y=pic.Axis(label="query style"),
-        strong=tuple(
-            (y, x)
-            for y, row in enumerate(system.rows)
-            for x, side in enumerate(sides(report, row))
-            if side
-        ),
-        framed=tuple((queries.index(s), x) for x, s in enumerate(styles) if s in queries),
+        f"style (rows). * differs significantly from {original_text(report)} in the same row.",
+        blocks=tuple(tables),
     )
 
 
