@@ -480,8 +480,8 @@ class Judgments(Stored):
     settings : mapping of str to str
     usage : Usage
         What this run asked and was charged for.
-    cost, total_cost : float or None
-        Of this run, and of all answers including those from the cache; None without prices.
+    cost : float or None
+        Of this run; None without prices.
     currency : str
 
     Raises
@@ -504,7 +504,6 @@ class Judgments(Stored):
     settings: Mapping[str, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
-    total_cost: float | None = None
     currency: str = "USD"
 
     def __post_init__(self) -> None:

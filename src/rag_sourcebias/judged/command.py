@@ -715,10 +715,6 @@ class Asking:
             rich_help_panel=_ASKING,
         ),
     ] = None
-    smoothing: Annotated[
-        float,
-        typer.Option(help="Weight of the uniform distribution mixed in.", rich_help_panel=_ASKING),
-    ] = 0.0
     max_chars: Annotated[
         int | None,
         typer.Option(
@@ -769,7 +765,6 @@ class Asking:
             mode=mode,
             votes=self.votes,
             temperature=self.temperature,
-            smoothing=self.smoothing,
             max_chars=self.max_chars,
             cache=self.answers(),
             concurrency=self.concurrency,

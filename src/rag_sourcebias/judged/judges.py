@@ -390,14 +390,6 @@ def from_votes(replies: Sequence[Reply], labels: Sequence[str]) -> Verdict:
     return replace(failure, reason=reason, mass=mass)
 
 
-def smoothed(probs: FloatArray, weight: float) -> FloatArray:
-    """Mix with the uniform distribution: (1 − ``weight``)·p + ``weight``/L.
-
-    k votes with a pseudo-count of a per grade are ``weight`` = L·a / (k + L·a).
-    """
-    return np.asarray((1.0 - weight) * probs + weight / probs.shape[-1])
-
-
 def _unreadable(answer: Completion) -> Verdict:
     shown = " ".join(answer.text.split())
     shown = repr(shown if len(shown) <= 80 else shown[:79] + "…")
@@ -439,8 +431,6 @@ class LLMJudge:
     temperature : float, optional
         Scoring: divides the log-probabilities before the softmax (above 1 flattens). Otherwise:
         of the sampling. 1 for scoring and votes, 0 for verbalised by default.
-    smoothing : float
-        Weight of the uniform distribution mixed in, in [0, 1).
     max_chars : int, optional
         Characters after which each passage, document or answer is cut; not cut by default.
     max_tokens : int, optional
@@ -465,7 +455,6 @@ class LLMJudge:
     mode: JudgeMode = "scoring"
     votes: int = 5
     temperature: float | None = None
-    smoothing: float = 0.0
     max_chars: int | None = None
     max_tokens: int | None = None
     cache: CompletionCache | None = None
@@ -489,7 +478,6 @@ class LLMJudge:
                 f"temperature {self.heat!r} must be above 0; 0 is for a single vote: more "
                 "would be all alike",
             ),
-            (0 <= self.smoothing < 1, f"smoothing {self.smoothing!r} is outside [0, 1)"),
         )
         self.name = self.name or self.completer.name
 
@@ -501,7 +489,7 @@ class LLMJudge:
     @property
     def fingerprint(self) -> str:
         """Identity of the model, the prompt and every setting that changes the grades."""
-        own = (self.mode, self.votes, self.heat, self.smoothing, self.max_chars)
+        own = (self.mode, self.votes, self.heat, self.max_chars)
         return f"judge-1:{self.completer.fingerprint}:{self.prompt.digest}:{own}:{self.max_tokens}"
 
     @property
@@ -512,7 +500,6 @@ class LLMJudge:
             "prompt": f"{self.prompt.name} #{self.prompt.digest}",
             "mode": f"{self.mode} of {self.votes}" if self.mode == "votes" else self.mode,
             "temperature": f"{self.heat:g}",
-            "smoothing": f"{self.smoothing:g}",
             **({"texts cut at": f"{self.max_chars} characters"} if self.max_chars else {}),
             **self.completer.settings,
         }
@@ -590,14 +577,10 @@ class LLMJudge:
     def _verdict(self, replies: Sequence[Reply]) -> Verdict:
         labels = self.prompt.labels
         if self.mode == "scoring":
-            verdict = from_scores(replies[0], labels, self.heat)
-        elif self.mode == "verbalised":
-            verdict = from_text(replies[0], labels, read_distribution)
-        else:
-            verdict = from_votes(replies, labels)
-        if verdict.probs is None:
-            return verdict
-        return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))
+            return from_scores(replies[0], labels, self.heat)
+        if self.mode == "verbalised":
+            return from_text(replies[0], labels, read_distribution)
+        return from_votes(replies, labels)
 
     def _judgments(
         self,
@@ -608,13 +591,10 @@ class LLMJudge:
     ) -> Judgments:
         none = np.full(self.n_grades, np.nan)
         prompt, completion = tokens
-        paid = total = None
+        paid = None
         if self.prices is not None:
             paid = self.prices.cost(
                 prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
-            )
-            total = self.prices.cost(
-                prompt_tokens=int(prompt.sum()), completion_tokens=int(completion.sum())
             )
         return Judgments(
             query_ids=tuple(item.query_id for item in items),
@@ -630,6 +610,5 @@ class LLMJudge:
             settings=dict(self.settings),
             usage=usage,
             cost=paid,
-            total_cost=total,
             currency=self.prices.currency if self.prices else "USD",
         )

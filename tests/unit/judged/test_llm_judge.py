@@ -28,7 +28,6 @@ from rag_sourcebias.judged.judges import (
     is_refusal,
     read_distribution,
     read_grade,
-    smoothed,
 )
 
 FOUR = ("0", "1", "2", "3")
@@ -162,13 +161,12 @@ def test_refusals_are_told_from_other_text(text, refused) -> None:
     assert is_refusal(text) is refused
 
 
-def test_softmax_temperature_and_smoothing() -> None:
+def test_softmax_and_temperature() -> None:
     scores = LabelScores(logprobs=(-700.0, -701.0, -1100.0))
     plain = from_scores(scores, ("a", "b", "c"), 1.0).probs
     assert plain == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e), 0.0])
     flat = from_scores(scores, ("a", "b", "c"), 2.0).probs
     assert flat[1] / flat[0] == pytest.approx(math.exp(-0.5))
-    assert smoothed(plain, 0.3) == pytest.approx(0.7 * plain + 0.1)
     assert from_scores(LabelScores(logprobs=(math.nan, 0.0)), ("a", "b"), 1.0).status == "nan"
     with pytest.raises(DataError, match="2 log-probabilities for 3 labels"):
         from_scores(LabelScores(logprobs=(-1.0, -1.0)), ("a", "b", "c"), 1.0)
@@ -214,7 +212,6 @@ def test_texts_are_cut_and_the_report_says_so() -> None:
     ("options", "message"),
     [
         ({"mode": "guess"}, "mode 'guess' is not one of scoring, votes, verbalised"),
-        ({"smoothing": 1.0}, r"smoothing 1.0 is outside \[0, 1\)"),
         ({"temperature": 0.0}, "temperature 0.0 must be above 0"),
         ({"mode": "votes", "temperature": 0.0}, "0 is for a single vote: more would be all alike"),
         ({"mode": "votes", "votes": 0}, "must be at least 1"),
