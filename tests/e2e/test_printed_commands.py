@@ -146,9 +146,6 @@ ROWS = {
         ("audit", "source", "--sample", "--no-sole-corpus", *_QUICK), ("explain",), ("--sample",)
     ),
     "source, by name": Row(("audit", "source", "--dataset", "crowdrag25", *_QUICK)),
-    "source, several folders": Row(
-        ("audit", "source", "@/pairs", "@/plain", "--no-sole-corpus", *_QUICK)
-    ),
     "source, run": Row(("audit", "source", "--run", "@/one.run", *_RUNS)),
     "source, several runs": Row(
         ("audit", "source", "--run", "@/one.run", "--run", "@/two.run", *_RUNS)

@@ -65,7 +65,6 @@ class InferCode(Code, home="infer"):
     UNITS_SAMPLED = "{units} are a random sample"
     REWRITERS_SAMPLED = "the {n} rewriters are a random sample of rewriters"
     REWRITERS_FIXED = "the {n} rewriters are the only ones meant"
-    STUDIES_SAMPLED = "the {n} data sets are a random sample of their kind"
     SEEDS_SAMPLED = "seeds are a random sample of the seeds that could have been used"
     PAIRS_SAMPLED = "pairs are a random sample of documents"
     TEXTS_SAMPLED = "the texts of a group are a random sample"

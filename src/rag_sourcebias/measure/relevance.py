@@ -625,8 +625,6 @@ class ChanceScores:
     Parameters
     ----------
     measures : tuple of str, length M
-    expected : float64 array of shape (M, 2, nq)
-        Mean of the measure over permuted labels, of the first and of the second source.
     both : bool array of shape (nq,)
         Queries with relevant documents of both sources.
     largest : float64 array of shape (M,)
@@ -634,13 +632,13 @@ class ChanceScores:
     query, doc : int64 arrays of shape (h,)
         Query and document (indices into the qrels) of each hit.
     skew_terms : float64 array of shape (M, h)
-        What each hit adds to (m₁ − e₁) − (m₂ − e₂) of its query.
+        What each hit adds to (m₁ − e₁) − (m₂ − e₂) of its query, m the measure of a source and e
+        its mean over permuted labels.
     base_terms : float64 array of shape (M, h)
         What each hit adds to (e₁ + e₂)/2 of its query.
     """
 
     measures: tuple[str, ...]
-    expected: FloatArray
     both: npt.NDArray[np.bool_]
     largest: FloatArray
     query: IntArray
@@ -688,7 +686,7 @@ def chance_scores(
     place = np.zeros(len(hits.query), dtype=np.int64)
     place[labels.hit] = np.arange(len(labels.hit))
     pairs = list(product(measures, cutoffs))
-    skew, base, expected = [], [], []
+    skew, base = [], []
     for measure, k in pairs:
         scale = cells.scale(measure, k, gain=gain).reshape(-1, 2).T
         by_chance = labels.expected(measure, k, gain=gain) / scale[:, labels.query]
@@ -697,16 +695,9 @@ def chance_scores(
         np.add.at(terms, place[cells.hit[inside]], own)
         skew.append(terms)
         base.append(by_chance.mean(axis=0))
-        expected.append(
-            [
-                np.bincount(labels.query, weights=row, minlength=len(labels.both))
-                for row in by_chance
-            ]
-        )
     most = int(labels.n.sum(axis=2).max(initial=0))
     return ChanceScores(
         measures=tuple(f"{measure}@{k}" for measure, k in pairs),
-        expected=np.array(expected),
         both=labels.both,
         largest=np.array([min(most, k) / k if measure == "P" else 1.0 for measure, k in pairs]),
         query=labels.query,

@@ -157,11 +157,8 @@ def centred_delta(
     n = int(both.sum())
     skew, base = chance.skew_terms[row], chance.base_terms[row]
     total = float(base.sum())
-    e = [float(part[both].mean()) if n else 0.0 for part in chance.expected[row]]
     found = CentredDelta(
         value=100 * float(skew.sum()) / total if total > 0 else None,
-        expected_baseline=e[0],
-        expected_other=e[1],
         interval=None,
         refusal=None,
         n_queries=n,
@@ -594,7 +591,6 @@ def averaged(chances: Sequence[ChanceScores]) -> ChanceScores:
     n = len(chances)
     return ChanceScores(
         measures=chances[0].measures,
-        expected=np.mean([chance.expected for chance in chances], axis=0),
         both=np.any([chance.both for chance in chances], axis=0),
         largest=np.max([chance.largest for chance in chances], axis=0),
         query=np.concatenate([chance.query for chance in chances]),
@@ -1493,8 +1489,6 @@ def _corrected_cell(
     several = np.unique(slots.query[np.bincount(slots.query)[slots.query] > 1])
     found = CentredDelta(
         value=centred.estimate if centred else None,
-        expected_baseline=half,
-        expected_other=half,
         interval=centred,
         refusal=None if centred else refusal,
         n_queries=len(several),
@@ -1729,7 +1723,6 @@ def audit_source(
     depth: int = 100,
     sole_corpus: bool = True,
     length_matched: bool | None = None,
-    rerank_controls: bool = False,
     text_statistics: bool = False,
     settings_strip: bool = True,
     clusters: Mapping[str, str] | None = None,
@@ -1750,9 +1743,6 @@ def audit_source(
         Also retrieve from a corpus whose pairs are cut to equal length; needs paired documents. By
         default with BM25, and with others up to 5,000 documents: half of all texts are encoded
         again.
-    rerank_controls : bool
-        Make these two controls for rerankers too; each costs about one more reranking of all
-        queries.
     text_statistics : bool
         Also describe the texts of each source ([K] Fig. 3).
     settings_strip : bool
@@ -1794,7 +1784,7 @@ def audit_source(
     firsts = [spec.first if isinstance(spec, RerankedSpec) else spec for spec in retrievers]
     for spec, first in zip(retrievers, firsts, strict=True):
         held = isinstance(first, ApplicationSpec | FinishedRun)  # the documents that it holds
-        controls = not held and (rerank_controls or first is spec)
+        controls = not held and first is spec  # of a reranker they cost a reranking of all
         stand_in |= held
         for part in work.parts(held=held):
             systems += part.mixed(

@@ -33,14 +33,13 @@ from rag_sourcebias.retrieval.search import (
 )
 from rag_sourcebias.retrieval.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
-from rag_sourcebias.source.combined import combine_reports
 from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 from rag_sourcebias.source.shown import ShownCode, audit_shown
 from rag_sourcebias.terminal import options as opt
-from rag_sourcebias.terminal.console import deliver, err, say, stages
+from rag_sourcebias.terminal.console import deliver, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
@@ -103,14 +102,6 @@ class Retrieval:
             rich_help_panel=_STATISTICS,
         ),
     ] = None
-    rerank_controls: Annotated[
-        bool,
-        typer.Option(
-            "--rerank-controls",
-            help="Make these two controls for rerankers too (slow).",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = False
     text_statistics: Annotated[
         bool,
         typer.Option(
@@ -189,7 +180,6 @@ def audit_shards(
     for option, given in (
         ("--text-statistics", asked.text_statistics),
         ("--rerank", asked.rerank),
-        ("--rerank-controls", asked.rerank_controls),
     ):
         if given:
             raise DataError(
@@ -256,12 +246,11 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
 @spread
 def source(
     ctx: typer.Context,
-    folders: Annotated[
-        list[Path] | None,
+    folder: Annotated[
+        Path | None,
         typer.Argument(
             help="BEIR folder: queries.jsonl, qrels/<split>.tsv and corpus/<source>.jsonl per "
-            "source (same _id = same document rewritten). Several are audited one by one and "
-            "combined.",
+            "source (same _id = same document rewritten).",
         ),
     ] = None,
     *,
@@ -347,92 +336,15 @@ def source(
 --verified sheet.csv
 
         rag-sourcebias audit source big --engine local --retriever dense:all-MiniLM-L6-v2
-
-        rag-sourcebias audit source nfcorpus scifact nq --report reports
     """
-    if folders and len(folders) > 1 and clusters.cluster_file is not None:
-        raise DataError("--cluster-file names the queries of one data set; audit them one by one")
     if verified is not None and copies != "words":
         raise DataError("--copies: documents that were verified count one by one; leave it out")
-    if folders and len(folders) > 1 and copies not in ("words", "no"):
-        raise DataError("--copies names the documents of one data set; audit them one by one")
-    if folders and len(folders) > 1 and table is not None:
-        raise DataError("--table holds the table of one data set; audit them one by one")
     if group and tags is None:
         raise DataError("--group is a column of --tags")
-    audit_one = partial(
-        _audit_one,
-        sample=sample,
-        dataset=dataset,
-        run=run,
-        run_names=name or (),
-        qrels=qrels,
-        grade_scale=grade_scale,
-        tags=tags,
-        verified=verified,
-        split=split,
-        asked=asked,
-        config=statistics,
-        clusters=clusters.read(),
-        copies=copies,
-        group=group,
-        scale=scale,
-        texts=texts,
-        table=table,
-        named=opt.typed(
-            ctx, "folders", "sample", "dataset", "split", "baseline_source", "grade_scale"
-        ),
-    )
-    if not folders or len(folders) == 1:
-        audit_one(folders[0] if folders else None, report=report)
-    else:
-        _audit_many(folders, audit_one, report)
-
-
-def _audit_many(
-    folders: Sequence[Path], audit_one: Callable[..., SkewReport], report: Path | None
-) -> None:
-    """Audit folder by folder, then say what they have in common."""
-    names = [folder.resolve().name for folder in folders]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise DataError(
-            f"two folders are named {repeated[0]!r}; their reports need different names"
-        )
-    found = []
-    for folder, name in zip(folders, names, strict=True):
-        err.print(f"data set {name}")
-        place = None if report is None else report / name
-        found.append(audit_one(folder, report=place, named=""))
-    for finding in combine_reports(found):
-        say(str(finding))
-
-
-def _audit_one(
-    folder: Path | None,
-    *,
-    sample: bool,
-    dataset: str | None,
-    run: Sequence[Path] | None,
-    run_names: Sequence[str],
-    qrels: Path | None,
-    grade_scale: float,
-    tags: Path | None,
-    verified: Path | None,
-    split: str,
-    asked: Retrieval,
-    config: AuditConfig,
-    clusters: Mapping[str, str] | None,
-    copies: str,
-    group: str | None,
-    scale: Scale,
-    report: Path | None,
-    texts: bool | None,
-    table: Path | None,
-    named: str,
-) -> SkewReport:
     require_writable(report)
-    if run_names and not run:
+    if name and not run:
         raise DataError("--name names a --run; there is none")
+    known = clusters.read()
     load = partial(_load, folder, sample=sample, dataset=dataset, split=split, scale=grade_scale)
     given = any((folder, sample, dataset))
     if run or qrels or (not given and (tags or verified)):
@@ -447,34 +359,25 @@ def _audit_one(
             tags,
             verified,
             columns,
-            run_names=run_names,
+            run_names=name or (),
             grade_scale=grade_scale,
-            config=config,
-            clusters=clusters,
+            config=statistics,
+            clusters=known,
             copies=copies,
         )
     elif tags or verified:
-        if verified is None or str(tags or "detected") != "detected" or scale.engine != "memory":
-            raise DataError(
-                "a data set has its own tags: --tags detected takes those that --verified "
-                "sheet.csv was drawn with, under --engine memory"
-            )
-        if asked.text_statistics or asked.rerank_controls or asked.length_matched:
-            raise DataError(
-                "--text-statistics, --rerank-controls and --length-matched take tags as they are: "
-                "leave them out beside --verified"
-            )
-        found = _audit_verified(load(), asked, verified, tags, config=config, clusters=clusters)
+        found = _audit_verified(
+            load, asked, verified, tags, engine=scale.engine, config=statistics, clusters=known
+        )
     elif scale.engine == "memory":
-        found = _audit(load(), asked, config, clusters, copies)
+        found = _audit(load(), asked, statistics, known, copies)
     else:
-        if clusters is not None or config.merge_llms or copies not in ("words", "no"):
+        if known is not None or statistics.merge_llms or copies not in ("words", "no"):
             raise DataError("--cluster-file, --copies and --merge-llms need --engine memory")
         where = None if sample or dataset else folder
-        found = audit_shards(where, asked, scale, split=split, config=config)
-    found = replace(found, inputs=named)
-    deliver(found, report, texts=texts, table=table)
-    return found
+        found = audit_shards(where, asked, scale, split=split, config=statistics)
+    named = opt.typed(ctx, "folder", "sample", "dataset", "split", "baseline_source", "grade_scale")
+    deliver(replace(found, inputs=named), report, texts=texts, table=table)
 
 
 def _specs(asked: Retrieval, progress: Stages) -> list[RetrieverSpec]:
@@ -501,7 +404,6 @@ def _audit(
             depth=asked.depth,
             sole_corpus=asked.sole_corpus,
             length_matched=asked.length_matched,
-            rerank_controls=asked.rerank_controls,
             text_statistics=asked.text_statistics,
             settings_strip=asked.settings_strip,
             clusters=clusters,
@@ -511,16 +413,27 @@ def _audit(
 
 
 def _audit_verified(
-    data: Dataset,
+    load: Callable[[], Dataset],
     asked: Retrieval,
-    verified: Path,
+    verified: Path | None,
     tags: Path | None,
     *,
+    engine: str,
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
 ) -> SkewReport:
     """Retrieve from the mixed corpus and correct for wrong tags; no repeats, which have none."""
-    sheet = read_verification(verified)
+    if verified is None or str(tags or "detected") != "detected" or engine != "memory":
+        raise DataError(
+            "a data set has its own tags: --tags detected takes those that --verified "
+            "sheet.csv was drawn with, under --engine memory"
+        )
+    if asked.text_statistics or asked.length_matched:
+        raise DataError(
+            "--text-statistics and --length-matched take tags as they are: leave them out "
+            "beside --verified"
+        )
+    sheet, data = read_verification(verified), load()
     with stages() as progress:
         runs = []
         for spec in _specs(asked, progress):

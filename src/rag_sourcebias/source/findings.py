@@ -132,8 +132,6 @@ class CentredDelta(_Valued):
     value : float or None
         In percent, positive when the baseline ranks higher; not limited to ±200. None when no
         relevant document of either source was retrieved.
-    expected_baseline, expected_other : float
-        Mean e over the queries with both, in [0, 1].
     interval : Interval or None
         Its ``assumptions`` name the factors treated as random.
     refusal : Finding or None
@@ -146,8 +144,6 @@ class CentredDelta(_Valued):
     """
 
     value: float | None
-    expected_baseline: float
-    expected_other: float
     interval: Interval | None
     refusal: Finding | None
     n_queries: int
@@ -882,18 +878,6 @@ class SourceCode(Code, home="source"):
     NOT_CUT = (
         "Vectors were given, so pairs could not be cut to equal length: what length does is seen "
         "in the length-adjusted figures only."
-    )
-
-    # Several data sets.
-    COMBINED = (
-        "{system}, {measure} over {n:data set|data sets}: centred Relative Δ {delta:signed} "
-        "(random effects)."
-    )
-    NOT_COMBINED = "{system}, {measure} over {n:data set|data sets}: no common figure: {refusal}."
-
-    FEW_STUDIES = (
-        "{n:data set is|data sets are} too few to tell how much they differ; at least {n_least} "
-        "are needed"
     )
 
     # Why there is no figure.
