@@ -764,8 +764,6 @@ class Qrels:
         Indices into ``query_ids`` and ``doc_ids``; no pair occurs twice.
     grades : int32 array of shape (m,)
         At least 0; 0 is judged not relevant.
-    n_negative : int
-        Judgments with a negative grade (junk pages of some TREC tracks), stored as 0.
     """
 
     query_ids: tuple[str, ...]
@@ -773,7 +771,6 @@ class Qrels:
     query_codes: npt.NDArray[np.int32]
     doc_codes: npt.NDArray[np.int32]
     grades: npt.NDArray[np.int32]
-    n_negative: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "doc_ids", Vocabulary.of(self.doc_ids))
@@ -813,14 +810,12 @@ class Qrels:
         values: Iterable[int],
     ) -> Qrels:
         doc_ids, doc_codes = coded(docs)
-        grades = np.array(list(values), dtype=np.int32)
         return cls(
             query_ids=query_ids,
             doc_ids=doc_ids,
             query_codes=query_codes,
             doc_codes=doc_codes,
-            grades=np.maximum(grades, 0),
-            n_negative=int(np.count_nonzero(grades < 0)),
+            grades=np.maximum(np.array(list(values), dtype=np.int32), 0),
         )
 
     def __repr__(self) -> str:
@@ -837,7 +832,6 @@ class Qrels:
             query_codes=self.query_codes[rows],
             doc_codes=self.doc_codes[rows],
             grades=self.grades[rows],
-            n_negative=self.n_negative,
         )
 
 

@@ -11,8 +11,9 @@ from urllib.parse import unquote
 import numpy as np
 
 from rag_sourcebias.core.codec import PathLike
-from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query, places_of
+from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Qrels, Query, Vocabulary, places_of
 from rag_sourcebias.core.errors import DataError, require_name
+from rag_sourcebias.intake.belong import Ids, require_common
 from rag_sourcebias.intake.documents import (
     as_corpus,
     read_documents,
@@ -46,7 +47,8 @@ def assemble_judged(
     """Give every version of a document the grade of its judged id.
 
     With the documents of a whole corpus this is what :func:`read_beir` returns; an excerpt that
-    holds every judged document has the same judgments in the same order, with other codes.
+    holds every judged document of it has the same judgments in the same order, with other codes.
+    Judgments of documents that the corpus lacks are kept, as trec_eval keeps them.
 
     Parameters
     ----------
@@ -55,10 +57,9 @@ def assemble_judged(
     query_ids : sequence of str
         The queries to keep, in this order.
     doc_ids : sequence of str
-        The documents, in row order: the vocabulary of the result.
+        The documents, in row order: the vocabulary of the result begins with them.
     rows : mapping of str to sequence of int
-        Positions in ``doc_ids`` of the versions of each document, by the id that judgments use;
-        empty for one that exists and is left out.
+        Positions in ``doc_ids`` of the versions of each document, by the id that judgments use.
     where : str
         Names the file of judgments, for messages.
 
@@ -67,19 +68,21 @@ def assemble_judged(
     DataError
         If no judged document is in ``rows``.
     """
-    report_unknown("document", judged.doc_ids, rows, where=where)
+    require_common("document", Ids(where, judged.doc_ids), Ids("the corpus", list(rows)))
     places = places_of(judged.query_ids, query_ids).astype(np.int32)
     known = places[judged.query_codes] >= 0
-    versions = [rows.get(name, ()) for name in judged.doc_ids]
+    others = (name for name in judged.doc_ids if name not in rows)
+    every = Vocabulary(dict.fromkeys(chain(doc_ids, others)))
+    # those of the id itself, where a version is judged by its own, or no document has it
+    versions = [rows.get(name) or [every.place_of[name]] for name in judged.doc_ids]
     held = [versions[code] for code in judged.doc_codes[known].tolist()]
     copies = list(map(len, held))
     return Qrels(
         query_ids=tuple(query_ids),
-        doc_ids=tuple(doc_ids),
+        doc_ids=every,
         query_codes=np.repeat(places[judged.query_codes[known]], copies),
         doc_codes=np.fromiter(chain.from_iterable(held), np.int32, sum(copies)),
         grades=np.repeat(judged.grades[known], copies),
-        n_negative=judged.n_negative,
     )
 
 
@@ -329,8 +332,8 @@ def read_beir(
     -------
     Dataset
         Design ``"rewrites"`` for the paired layout, ``"unknown"`` for the plain one. Judgments of
-        documents or queries that are not in the folder are left out, with a warning; a query whose
-        judged documents are all missing is kept: it counts in every mean.
+        queries that are not in the folder are left out, with a warning; those of documents that
+        are not in it are kept, as trec_eval keeps them, and count in every ideal ranking.
 
     Raises
     ------

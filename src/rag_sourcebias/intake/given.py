@@ -153,8 +153,9 @@ def _of_parts(
     if parts["queries"] is None:
         return Given(name=name, qrels=qrels, tags=corpus.tags, texts=True)
     asked = judged_queries(read_queries(parts["queries"]), qrels, "the judgments")
-    judged, held = Ids("the judgments", qrels.doc_ids), Ids("the corpus", corpus.doc_ids)
-    require_common("document", judged, held)
+    require_common(
+        "document", Ids("the judgments", qrels.doc_ids), Ids("the corpus", corpus.doc_ids)
+    )
     paired = bool(np.any(corpus.tags.pair_codes >= 0))
     return Given.of(
         Dataset(

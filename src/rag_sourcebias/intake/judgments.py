@@ -42,8 +42,8 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
     Returns
     -------
     Qrels
-        Negative grades (junk pages of some TREC tracks) become 0 and are counted; a pair judged
-        twice alike is kept once.
+        Negative grades (junk pages of some TREC tracks) become 0; a pair judged twice alike is
+        kept once.
 
     Raises
     ------
@@ -90,7 +90,6 @@ def read_qrels(judgments: Any, *, scale: float = 1) -> Qrels:  # noqa: ANN401 - 
         query_codes=query_codes[once],
         doc_codes=doc_codes[once],
         grades=np.maximum(grades[once], 0),
-        n_negative=int(np.count_nonzero(grades[once] < 0)),
     )
 
 

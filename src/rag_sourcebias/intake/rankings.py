@@ -204,7 +204,7 @@ def _queries_with(run: Run, compare: np.ufunc) -> BoolArray:
 # Files.
 
 
-def read_run(path: PathLike, *, name: str | None = None) -> Run:
+def read_run(path: PathLike) -> Run:
     """Read a run of one system from a file; see :func:`runs_of`.
 
     Raises
@@ -212,7 +212,7 @@ def read_run(path: PathLike, *, name: str | None = None) -> Run:
     DataError
         As :func:`runs_of`, and if the file holds several systems.
     """
-    runs = runs_of(path, name=name)
+    runs = runs_of(path)
     if len(runs) > 1:
         raise DataError(
             f"{path} holds {len(runs)} systems, {', '.join(run.name for run in runs)}; give a "

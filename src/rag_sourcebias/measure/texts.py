@@ -543,7 +543,11 @@ class DataCode(Code, home="data"):
         "Documents without a source tag: {n} of {n_all}. They keep their ranks but belong to no "
         "source."
     )
-    NOT_LISTED = "Judged documents without a tag row: {n}. They belong to no source."
+    NOT_LISTED = (
+        "Judged documents that neither the corpus nor the tags hold: {n} of {n_all}, such as "
+        "“{first:short}”. They belong to no source; where all documents count together they are in "
+        "the ideal ranking, as in trec_eval."
+    )
     NO_RELEVANT = (
         "Queries without a relevant document of {source}: {n} of {n_all}. They score 0 for it in "
         "the published Relative Δ; the centred one leaves them out."
@@ -590,9 +594,12 @@ def data_warnings(
 
 
 def _about_tags(qrels: Qrels, tags: TagTable) -> Iterator[Finding]:
-    outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
+    judged = [qrels.doc_ids[code] for code in np.unique(qrels.doc_codes).tolist()]
+    outside = [doc_id for doc_id in judged if doc_id not in tags.row_of]
     if outside:
-        yield DataCode.NOT_LISTED(severity="warning", n=outside)
+        yield DataCode.NOT_LISTED(
+            severity="warning", n=len(outside), n_all=len(judged), first=outside[0]
+        )
     codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
     n_queries = len(qrels.query_ids)
     for code, source in enumerate(tags.sources):

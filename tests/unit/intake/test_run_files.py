@@ -32,7 +32,7 @@ def test_scores_decide_where_all_ranks_are_the_same(tmp_path):
     }
     assert run.name == "sys"
     assert run.scores.dtype == np.float64
-    assert read_run(file, name="mine").name == "mine"
+    assert runs_of(file, name="mine")[0].name == "mine"
 
 
 def test_the_order_is_that_of_trec_eval(tmp_path):

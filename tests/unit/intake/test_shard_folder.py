@@ -81,7 +81,7 @@ def assert_same_as_read_beir(root: Path, shard_documents: int, **options) -> int
         rows=rows_as_judged(map(corpus.judged_as, doc_ids)),
         where=data.where,
     )
-    for column in ("query_ids", "doc_ids", "query_codes", "doc_codes", "grades", "n_negative"):
+    for column in ("query_ids", "doc_ids", "query_codes", "doc_codes", "grades"):
         assert np.array_equal(getattr(qrels, column), getattr(whole.qrels, column)), column
     return len(corpus.shards)
 

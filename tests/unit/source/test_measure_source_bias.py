@@ -164,7 +164,7 @@ def test_warnings_about_the_data():
     )
     told = {finding.code: finding.numbers for finding in report.findings}
     assert told[DataCode.UNTAGGED] == {"n": 1, "n_all": 3}
-    assert told[DataCode.NOT_LISTED] == {"n": 1}
+    assert told[DataCode.NOT_LISTED] == {"n": 1, "n_all": 3, "first": "gone"}
     assert told[DataCode.NO_RELEVANT] == {"source": "llm:a", "n": 1, "n_all": 2}
     assert told[DataCode.FEW_QUERIES] == {"n": 2, "cutoff": 1}
     assert told[DataCode.LENGTH] == {"source": "llm:a", "ratio": 1 / 3, "baseline": "human"}
