@@ -28,7 +28,7 @@ NODES = {
     "debias": 21184,
     "explain": 9308,
     "infer": 22335,
-    "intake": 19054,
+    "intake": 19046,
     "judged": 26375,
     "llm": 4019,
     "measure": 8782,

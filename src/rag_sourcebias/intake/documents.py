@@ -78,14 +78,14 @@ def read_tags(
 
 def _tells_sources(tags: dict[Any, Any]) -> bool:
     """Whether a dictionary is ``{id: source}`` with nothing to clean or to refuse."""
-    if not {str} <= set(map(type, tags.values())) <= {str, NoneType}:
-        return False
-    names = set(tags.values()) - {None}
-    if any(_label(name) != name or not name.isprintable() for name in names):
-        return False
     try:
+        names = set(tags.values()) - {None}
+        if set(map(type, names)) != {str}:
+            return False
+        if any(_label(name) != name or not name.isprintable() for name in names):
+            return False
         return "" not in tags and list(tags) == list(map(str.strip, tags))
-    except TypeError:  # an id is no text
+    except TypeError:  # an id is no text, or a cell holds several things
         return False
 
 

@@ -480,15 +480,17 @@ def entries_of(
     """
     docs = list(chain.from_iterable(ids for ids, _ in lists))
     lengths = np.array([len(ids) for ids, _ in lists], dtype=np.int64)
-    scores = None
+    ranks = scores = None
     if not any(scored is None for _, scored in lists):
         scores = _numbers(chain.from_iterable(scored or () for _, scored in lists), docs, where)
-    places = np.arange(len(docs)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    if ordered:
+        ranks = np.arange(len(docs), dtype=np.float64)
+        ranks -= np.repeat(np.cumsum(lengths) - lengths, lengths)
     return Entries(
         where=where,
         queries=(_texts(query_ids, where), np.repeat(np.arange(len(lists)), lengths)),
         docs=coded(_texts(docs, where)),
-        ranks=places.astype(np.float64) if ordered else None,
+        ranks=ranks,
         scores=scores,
     )
 
