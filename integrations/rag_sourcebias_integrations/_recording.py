@@ -3,8 +3,9 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import wraps
 from typing import Any
+
+from wrapt import FunctionWrapper
 
 from rag_sourcebias.observe.events import guarded
 
@@ -18,19 +19,22 @@ def inside(
     To the list of the block, made of the object and the arguments, the result is added.
     """
 
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with block(self, args, kwargs) as found:
-            found.append(method(self, *args, **kwargs))
+    def call(wrapped: Any, obj: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+        with block(obj, args, kwargs) as found:
+            found.append(wrapped(*args, **kwargs))
         return found[0]
 
-    @wraps(method)
-    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with block(self, args, kwargs) as found:
-            found.append(await method(self, *args, **kwargs))
+    async def call_async(
+        wrapped: Any,  # noqa: ANN401
+        obj: Any,  # noqa: ANN401
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:  # noqa: ANN401
+        with block(obj, args, kwargs) as found:
+            found.append(await wrapped(*args, **kwargs))
         return found[0]
 
-    return call_async if inspect.iscoroutinefunction(method) else call
+    return FunctionWrapper(method, call_async if inspect.iscoroutinefunction(method) else call)
 
 
 @contextmanager

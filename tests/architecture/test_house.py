@@ -34,7 +34,7 @@ NODES = {
     "measure": 8782,
     "monitor": 22119,
     "neural": 11074,
-    "observe": 19821,
+    "observe": 19404,
     "pairs": 20943,
     "report": 11692,
     "retrieval": 9220,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3191,
     "testing": 3020,
     ".": 4410,
-    "integrations": 28532,
+    "integrations": 28511,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -93,13 +93,12 @@ class TestCallbackHandler(RetrieverHooks):
         handler = SourceBiasCallbackHandler(observer, **options)
         # with_config on a binding would replace the callbacks that are bound already
         bound = RunnableBinding(bound=target, config={"callbacks": [handler]})
-        return Instrumentation(Recorder(observer), Attachment(bound, handler.stop))
+        return Instrumentation(Recorder(observer), Attachment(bound, handler.close))
 
 
 class TestInstrumentedRetriever(RetrieverHooks):
     def attach(self, target: Any, observer: Any, **options: Any) -> Instrumentation:
         recorder = Recorder(observer)
-        options["tag_store"] = options.pop("tags", None)
         wrapper = InstrumentedRetriever(target, observer, **options)
         return Instrumentation(recorder, Attachment(wrapper, wrapper.close))
 

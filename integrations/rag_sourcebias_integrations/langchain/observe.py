@@ -1,27 +1,28 @@
-"""Instrument a LangChain retriever or vector store in place, or all retrievers of the process."""
+"""Observe LangChain: a retriever or vector store, all of them, or where a handler is added."""
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from operator import attrgetter
-from types import FrameType
 from typing import Any
-from weakref import finalize
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseRunManager
-from langchain_core.documents import Document
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.vectorstores import VectorStore
+from wrapt import FunctionWrapper
 
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
     DroppedEvents,
     RetrievalEvent,
@@ -31,8 +32,8 @@ from rag_sourcebias.observe.events import (
 )
 from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
-from rag_sourcebias.observe.runs import place
-from rag_sourcebias_integrations._recording import inside, outermost_of, recorded
+from rag_sourcebias.observe.runs import carried
+from rag_sourcebias_integrations._recording import inside, outermost_of
 
 # LangChain documents to what a recorder takes.
 
@@ -54,21 +55,37 @@ def ids_of(
 def record_documents(
     recorder: Recorder,
     documents: Sequence[Any],
-    query: str | None,
+    query: object,
     labels: Mapping[str, object],
     scores: Iterable[float] | None = None,
-) -> None:
-    """Record what was retrieved, best first; never raises."""
+    **options: Any,  # noqa: ANN401
+) -> str:
+    """Record documents, best first; never raises.
+
+    Parameters
+    ----------
+    query : object
+        Recorded where it is a text; stores are also searched with vectors.
+    **options
+        ``carried``, ``stage`` and ``request``, as for :meth:`Recorder.record`.
+
+    Returns
+    -------
+    str
+        Name of the request; "" where nothing could be recorded.
+    """
     with guarded(recorder.dropped, "result could not be read"):
         listed(documents)
-        recorder.record(
+        return recorder.record(
             map(recorder.doc_id or _ID, documents),
             map(_METADATA, documents),
             scores,
-            query,
+            query if isinstance(query, str) else None,
             labels,
             map(_TEXT, documents),
+            **options,
         )
+    return ""
 
 
 def documents_in(found: Sequence[Any]) -> list[Any]:
@@ -76,110 +93,54 @@ def documents_in(found: Sequence[Any]) -> list[Any]:
     return [item if isinstance(item, Document) else item[0] for item in listed(found)]
 
 
-# A retriever observed in place: what stands around each of its calls.
-# The callbacks of the application are left as they are. Callbacks of our own would cost more: in
-# an asynchronous call, LangChain's dispatch to a handler that does nothing takes as long as all of
-# this. A retriever that asks others on threads of its own must copy the context to them, as
-# LangChain's executors do; otherwise theirs count as well.
+# What an application hands along with a call: its callbacks, its metadata.
 
 
-class Watch:
-    """Record the retrievals of one retriever.
-
-    Parameters
-    ----------
-    recorder : Recorder
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-        self.retrieval = recorder.retrieval
-        self.dropped = recorder.dropped
-        self.stopped = False
-
-    def record(
-        self,
-        retriever: Any,  # noqa: ANN401
-        documents: Sequence[Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-    ) -> None:
-        """Record what ``invoke(input, config=None, **kwargs)`` returned."""
-        if self.stopped:
-            return
-        query = args[0] if args else kwargs["input"]
-        config = args[1] if len(args) > 1 else kwargs.get("config")
-        name = (config.get("run_name") if config else None) or retriever.name
-        of_store = isinstance(retriever, VectorStoreRetriever)
-        store = retriever.vectorstore.__class__.__name__ if of_store else None
-        record_documents(
-            self.recorder,
-            documents,
-            query=query if isinstance(query, str) else None,
-            labels={"retriever": name or type(retriever).__name__, "store": store},
-        )
+def config_of(given: object = None) -> dict[str, Any]:
+    """Return the config of a call: what it is given, over that of the chain or graph around."""
+    around = var_child_runnable_config.get() or {}
+    own = given if isinstance(given, dict) else {}
+    return {**around, **{name: value for name, value in own.items() if value is not None}}
 
 
-# The methods through which every query passes, batches and streams as well.
-_ASK = ("invoke", "ainvoke")
-
-
-def _asked(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
-    return recorded(method, lambda one: _others(one, patch.observers_of(one)), Watch.record)
-
-
-def _others(retriever: Any, watches: Sequence[Watch]) -> Sequence[Watch]:  # noqa: ANN401
-    """Leave out whom the retriever tells itself, with the scores: it is one of our wrappers."""
-    if not isinstance(retriever, Observing):
-        return watches
-    told = retriever._recorder.observer
-    return [watch for watch in watches if watch.recorder.observer is not told]
-
-
-# The callback handler that users add to a call, to a bound retriever or to a chain.
-
-
-def _on_stack(key: int) -> bool:
-    """Return whether the run of this number is among the callers."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        for value in frame.f_locals.values():
-            if isinstance(value, BaseRunManager) and getattr(value.run_id, "int", None) == key:
-                return True
-        frame = frame.f_back
-    return False
-
-
-_STORE = "ls_vector_store_provider"
-_LLM_START = "AsyncCallbackManager.on_llm_start"  # also what its comprehensions begin with
+def _carried(config: Mapping[str, Any], *metadata: object) -> dict[str, object]:
+    """Return what labels are taken from; what comes later wins."""
+    inherited = getattr(config.get("callbacks"), "metadata", None)  # of a manager, not of a list
+    found: dict[str, object] = {}
+    for part in (*metadata, inherited, config.get("metadata"), config.get("configurable")):
+        if isinstance(part, dict):
+            found.update(part)
+    return found
 
 
 class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
     """Observe the retrievals of the calls it is given to, sync and async.
 
-    Per call (``config={"callbacks": [handler]}``) or bound
-    (``retriever.with_config(callbacks=[handler])``). Callbacks given to a constructor of a chain
-    reach that chain only, not the retrievers inside it. To observe a retriever in place, or every
-    retriever of the process, use :func:`rag_sourcebias.instrument`.
+    Per call (``config={"callbacks": [handler]}``), bound to a retriever or a chain
+    (``chain.with_config(callbacks=[handler])``), or inherited from the chain, agent or graph
+    around. Callbacks given to a constructor of a chain reach that chain only, not the retrievers
+    inside it. To observe a retriever in place, or every retriever of the process, use
+    :func:`rag_sourcebias.instrument`.
 
-    Every run is handed over in constant time and on the thread it runs on. Chain runs are announced
-    where they lie inside a retrieval, so that a retrieval inside them is known to be nested; all
-    other events are ignored.
+    It asks for no events, so that other handlers see exactly what they saw (LangChain tells some
+    of them nothing once one handler runs inline), and so that a retrieval that was cancelled or
+    interrupted, of which LangChain announces no end, leaves nothing behind. While one handler
+    lives, the methods through which retrievers are asked look for handlers among the callbacks.
 
-    Callbacks carry no scores (see :class:`InstrumentedRetriever`), and a direct call of a vector
-    store fires none (instrument the store).
+    A direct search of a vector store hands no callbacks along (instrument the store).
 
     Parameters
     ----------
     observer : Observer of RetrievalEvent
-    labels, tags, doc_id, query_key, queue
-        As for :func:`~rag_sourcebias.instrument`. The class of the retriever is added
-        as the label "retriever" and that of its vector store as "store", where there is room.
+    **options
+        ``labels``, ``take_labels``, ``tags``, ``doc_id``, ``query_key`` and ``queue``, as for
+        :func:`~rag_sourcebias.instrument`. The name of the retriever's run is added as the label
+        "retriever" and the class of its vector store as "store", where there is room.
 
     Raises
     ------
     DataError
-        If the observer has no ``observe``, or the key has a wrong length.
+        If the observer has no ``observe``, or an option is out of range.
 
     Examples
     --------
@@ -197,111 +158,145 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
     1
     """
 
-    ignore_agent = ignore_chat_model = ignore_custom_event = ignore_llm = ignore_retry = True
-    ignore_retriever = False  # not a property, which is asked twice in every retrieval
+    ignore_agent = ignore_chain = ignore_chat_model = ignore_custom_event = True
+    ignore_llm = ignore_retriever = ignore_retry = True
 
-    def __init__(
-        self,
-        observer: Observer[RetrievalEvent],
-        *,
-        labels: Mapping[str, str] | None = None,
-        tags: TagStore | None = None,
-        doc_id: Callable[[Any], str] | None = None,
-        query_key: bytes | None = None,
-        queue: bool = True,
-    ) -> None:
-        self._recorder = Recorder(
-            observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
-        )
+    def __init__(self, observer: Observer[RetrievalEvent], **options: Any) -> None:  # noqa: ANN401
+        self._recorder = Recorder(observer, **options)
         self._stopped = False
-
-    @property
-    def run_inline(self) -> bool:
-        """True: a synchronous handler would run in a thread pool under ``ainvoke``.
-
-        Except for who asks for ``on_llm_start``: where one handler runs inline, LangChain's
-        asynchronous start of a language model tells no other one (langchain-core 1.0 to 1.7).
-        """
-        return not sys._getframe(1).f_code.co_qualname.startswith(_LLM_START)
-
-    @property
-    def ignore_chain(self) -> bool:
-        """Chains matter only inside a retrieval."""
-        return not self._recorder.open
-
-    def stop(self) -> None:
-        """Record nothing any more; runs in flight are closed as they end."""
-        self._stopped = True
-
-    def on_retriever_start(
-        self,
-        serialized: object,  # noqa: ARG002
-        query: str,
-        *,
-        run_id: Any,  # noqa: ANN401 - a UUID
-        parent_run_id: Any = None,  # noqa: ANN401
-        metadata: Mapping[str, Any] | None = None,
-        tags: object = None,  # noqa: ARG002 - what is not named costs a dict
-        name: object = None,
-        **kwargs: Any,  # noqa: ANN401, ARG002
-    ) -> None:
-        """Note that a retriever started."""
-        if self._stopped:
-            return
-        with guarded(self._recorder.dropped, "start could not be read"):
-            self._recorder.begin(
-                run_id.int,
-                None if parent_run_id is None else parent_run_id.int,
-                (self, query, name, metadata.get(_STORE) if metadata else None),
-                run_id,
-                _on_stack,
-                place(),
-            )
-
-    def on_retriever_end(
-        self,
-        documents: Sequence[Any],
-        *,
-        run_id: Any,  # noqa: ANN401
-        parent_run_id: object = None,  # noqa: ARG002 - as at the start
-        tags: object = None,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ANN401, ARG002
-    ) -> None:
-        """Record the result, if no other retrieval stands around this one."""
-        note = self._recorder.end(getattr(run_id, "int", None))
-        if not note:
-            return
-        handler, query, name, store = note  # the first that was told of the start
-        if not handler._stopped:
-            recorder = handler._recorder
-            labels = {"retriever": name, "store": store}
-            record_documents(recorder, documents, query=query, labels=labels)
-
-    def on_chain_start(
-        self,
-        serialized: object,  # noqa: ARG002
-        inputs: object,  # noqa: ARG002
-        *,
-        run_id: Any,  # noqa: ANN401
-        parent_run_id: Any = None,  # noqa: ANN401
-        **kwargs: Any,  # noqa: ANN401, ARG002
-    ) -> None:
-        """Note a chain that lies inside a retrieval."""
-        if parent_run_id is not None:
-            self._recorder.begin_other(run_id.int, parent_run_id.int, run_id)
-
-    def on_chain_end(self, outcome: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Note that such a chain ended, or failed, or a retriever did: with no result to record."""
-        self._recorder.end(getattr(run_id, "int", None))
-
-    on_chain_error = on_retriever_error = on_chain_end
-
-    def __copy__(self) -> SourceBiasCallbackHandler:
-        return self
+        hold(self)
 
     # A copied config is observed too.
     def __deepcopy__(self, memo: object) -> SourceBiasCallbackHandler:
         return self
+
+
+def _told_by(config: Mapping[str, Any]) -> list[Recorder]:
+    """Return the recorders of the handlers that LangChain hands a call."""
+    callbacks = config.get("callbacks")
+    handlers = getattr(callbacks, "handlers", callbacks)
+    return [
+        one._recorder
+        for one in (handlers if isinstance(handlers, list) else ())
+        if isinstance(one, SourceBiasCallbackHandler) and not one._stopped
+    ]
+
+
+# A retriever that is asked, and what a compressor inside it was given.
+# A retriever that asks others on threads of its own is one retrieval where the threads are of a
+# pool, or have the context; otherwise theirs count as well.
+
+
+@dataclass
+class _Compression:
+    """A retriever that compresses is asked; what its compressor is given is what was retrieved."""
+
+    compressor: object
+    retrieved: list[Document] | None = None
+
+
+_compression: ContextVar[_Compression | None] = ContextVar(
+    "rag_sourcebias_compression", default=None
+)
+
+
+def _compressing(
+    compress: Callable[..., Any],
+    compressor: object,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:  # noqa: ANN401
+    asked = _compression.get()
+    if asked is not None and asked.compressor is compressor and asked.retrieved is None:
+        documents = args[0] if args else kwargs["documents"]
+        # copies: the compressor may write into the documents
+        asked.retrieved = [d.model_copy(update={"metadata": {**d.metadata}}) for d in documents]
+    return compress(*args, **kwargs)
+
+
+@contextmanager
+def asking(
+    retriever: Any,  # noqa: ANN401
+    query: object,
+    config: Mapping[str, Any],
+    recorders_now: Callable[[], Sequence[Recorder]],
+    scores_of: Callable[[Sequence[Any], DroppedEvents], Iterable[float] | None] | None = None,
+) -> Iterator[list[Any]]:
+    """Stand around a call of a retriever; what is added to the list is recorded.
+
+    Parameters
+    ----------
+    recorders_now : callable
+        Asked again at the end: one that was closed meanwhile is told nothing.
+    scores_of : callable, optional
+        From the documents, and where failures are counted, to their scores.
+    """
+    found: list[Any] = []
+    around = compression = _compression.get()
+    with outermost_of(recorders_now()) as recorders:
+        if recorders:
+            compressor = getattr(retriever, "base_compressor", None)
+            compression = None if compressor is None else _Compression(compressor)
+        _compression.set(compression)
+        try:
+            yield found
+        finally:
+            _compression.set(around)
+    still = recorders_now() if recorders else ()
+    for recorder in (one for one in recorders if one in still):
+        with guarded(recorder.dropped, "result could not be read"):
+            store = getattr(retriever, "vectorstore", None)
+            record = partial(
+                record_documents,
+                recorder,
+                query=query,
+                labels={
+                    "retriever": config.get("run_name") or retriever.get_name(),
+                    "store": None if store is None else store.__class__.__name__,
+                },
+                carried=_carried(config, getattr(retriever, "metadata", None)),
+            )
+            request = ""
+            if compression is not None and compression.retrieved is not None:
+                request = record(compression.retrieved)
+            scores = None if scores_of is None else scores_of(found[0], recorder.dropped)
+            stage = "reranked" if request else "retrieved"
+            record(found[0], scores=scores, stage=stage, request=request)
+
+
+def _asked(
+    retriever: Any,  # noqa: ANN401
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> AbstractContextManager[list[Any]]:
+    """Stand around ``invoke(input, config=None, **kwargs)``."""
+    config = config_of(args[1] if len(args) > 1 else kwargs.get("config"))
+    # One of our wrappers tells its own observer, with scores.
+    told = retriever._recorder.observer if isinstance(retriever, Observing) else None
+
+    def recorders_now() -> list[Recorder]:
+        found = [*_retrievers.observers_of(retriever), *_told_by(config)]
+        return found if told is None else [one for one in found if one.observer is not told]
+
+    query = args[0] if args else kwargs.get("input")
+    return asking(retriever, query, config, recorders_now)
+
+
+# The methods through which every query passes, batches and streams as well.
+_ASK = frozenset(("invoke", "ainvoke"))
+_COMPRESS = frozenset(("compress_documents", "acompress_documents"))
+
+_retrievers = Patch(BaseRetriever, _ASK.__contains__, lambda _, method, __: inside(method, _asked))
+_compressors = Patch(
+    BaseDocumentCompressor,
+    _COMPRESS.__contains__,
+    lambda _, method, __: FunctionWrapper(method, _compressing),
+)
+_pools = Patch(
+    ThreadPoolExecutor,
+    {"submit"}.__contains__,
+    lambda _, method, __: FunctionWrapper(method, carried),
+)
 
 
 # Scores of the documents a search returns, taken from the searches inside it.
@@ -389,37 +384,36 @@ def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Callable[.
     @contextmanager
     def block(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         found: list[Any] = []
-        observers = [one for one in patch.observers_of(store) if isinstance(one, Recorder)]
-        with searching() as scores, outermost_of(observers) as recorders:
+        with searching() as scores, outermost_of(patch.observers_of(store)) as recorders:
             yield found
             scores.note(store, name.removeprefix("a"), found[0])
         for recorder in recorders:
             with guarded(recorder.dropped, "result could not be read"):
-                query = args[0] if args else kwargs.get("query")  # a text or a vector
                 documents = documents_in(found[0])
                 record_documents(
                     recorder,
                     documents,
-                    scores=scores.of(documents, recorder.dropped),
-                    query=query if isinstance(query, str) else None,
+                    query=args[0] if args else kwargs.get("query"),  # a text or a vector
                     labels={"store": store.__class__.__name__},
+                    scores=scores.of(documents, recorder.dropped),
+                    carried=_carried(config_of()),
                 )
 
     return inside(method, block)
 
 
-# Instrument a LangChain retriever or vector store in place, or all of the process.
-
-
-_retrievers = Patch(BaseRetriever, _ASK.__contains__, _asked)
 _stores = Patch(VectorStore, _SEARCHES, _observed)
 
 
-def gather_scores(store: VectorStore, owner: object) -> None:
-    """Have the searches of a store give their scores to retrievals, as long as the owner lives."""
-    nobody = object()
-    _stores.add(nobody, store)
-    finalize(owner, _stores.remove, nobody)
+# Instrument a LangChain retriever or vector store in place, or all of the process.
+
+
+def hold(owner: object, store: object = None) -> None:
+    """Have what is asked look for the owner as long as it lives, and a store give it scores."""
+    for patch in (_retrievers, _compressors, _pools):
+        patch.hold(owner)
+    if store is not None:
+        _stores.hold(owner, store)
 
 
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
@@ -433,20 +427,22 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     while isinstance(inner, RunnableBindingBase):
         inner = inner.bound
     everything = isinstance(obj, str)
-    if not (everything or isinstance(inner, BaseRetriever | VectorStore)):
+    only = None if everything else inner
+    patches: dict[Patch, object] = {}
+    if everything or isinstance(inner, BaseRetriever):
+        patches |= {_retrievers: only, _compressors: None, _pools: None}
+    if everything or isinstance(inner, VectorStore):
+        patches[_stores] = only
+    if not patches:
         return None
-    watch = Watch(recorder)
 
     def detach() -> None:
-        watch.stopped = True
-        _retrievers.remove(watch)
-        _stores.remove(recorder)
+        for patch in patches:
+            patch.remove(recorder)
 
     try:
-        if everything or isinstance(inner, BaseRetriever):
-            _retrievers.add(watch, None if everything else inner)
-        if everything or isinstance(inner, VectorStore):
-            _stores.add(recorder, None if everything else inner)
+        for patch, observed in patches.items():
+            patch.add(recorder, observed)
     except BaseException:
         detach()
         raise

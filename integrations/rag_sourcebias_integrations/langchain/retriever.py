@@ -1,6 +1,6 @@
 """A LangChain retriever that is observed, and one that is compared with another."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -15,9 +15,10 @@ from rag_sourcebias.observe.recorder import Observing, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.langchain.observe import (
-    gather_scores,
+    asking,
+    config_of,
+    hold,
     ids_of,
-    record_documents,
     searching,
 )
 
@@ -49,50 +50,38 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     retriever : BaseRetriever, Runnable or VectorStore
         What is observed; anything whose ``invoke`` takes a query and returns documents.
     observer : Observer of RetrievalEvent
-    labels : mapping of str to str, optional
-    tag_store : TagStore, optional
-        Where tags are looked up.
-    doc_id : callable, optional
-    query_key : bytes, optional
-    queue : bool
-        As for :func:`~rag_sourcebias.instrument`.
     score_key : str, optional
         Return copies of the documents that hold their score under this key of the metadata
         ("rsb_score"). Without it nothing is changed or copied.
+    **options
+        ``labels``, ``take_labels``, ``tags``, ``doc_id``, ``query_key`` and ``queue``, as for
+        :func:`~rag_sourcebias.instrument`. LangChain's own tags are given by ``with_config``.
 
     Raises
     ------
     DataError
-        If the retriever is none, or the observer has no ``observe``.
+        If the retriever is none, the observer has no ``observe``, or an option is out of range.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
     retriever: Any
-    observer: Any
-    labels: Mapping[str, str] | None = None
-    tag_store: Any = None
-    doc_id: Callable[[Any], Any] | None = None
-    query_key: bytes | None = None
-    queue: bool = True
     score_key: str | None = None
 
     _recorder: Recorder = PrivateAttr()
     _stopped: bool = PrivateAttr(default=False)
     _store: Any = PrivateAttr(default=None)
 
-    def __init__(self, retriever: Any, observer: Any, **options: Any) -> None:  # noqa: ANN401
-        retriever = _runnable(retriever)
-        recorder = Recorder(
-            observer,
-            labels=options.get("labels"),
-            tags=options.get("tag_store"),
-            doc_id=options.get("doc_id"),
-            query_key=options.get("query_key"),
-            queue=options.get("queue", True),
-        )
-        super().__init__(retriever=retriever, observer=observer, **options)
+    def __init__(
+        self,
+        retriever: Any,  # noqa: ANN401
+        observer: Any,  # noqa: ANN401
+        *,
+        score_key: str | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        recorder = Recorder(observer, **options)
+        super().__init__(retriever=_runnable(retriever), score_key=score_key)
         self._recorder = recorder
+        hold(self)
 
     def _get_relevant_documents(
         self,
@@ -101,8 +90,8 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         run_manager: Any,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> list[Any]:
-        with self._observed(query, run_manager) as found:
-            config = {"callbacks": run_manager.get_child()}
+        config: Any = {"callbacks": run_manager.get_child()}
+        with self._observed(query, config) as found:
             found.append(self.retriever.invoke(query, config=config, **kwargs))
         return found[-1]  # type: ignore[no-any-return]
 
@@ -113,40 +102,33 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         run_manager: Any,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> list[Any]:
-        with self._observed(query, run_manager) as found:
-            config = {"callbacks": run_manager.get_child()}
+        config: Any = {"callbacks": run_manager.get_child()}
+        with self._observed(query, config) as found:
             found.append(await self.retriever.ainvoke(query, config=config, **kwargs))
         return found[-1]  # type: ignore[no-any-return]
 
     @contextmanager
-    def _observed(self, query: str, run_manager: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+    def _observed(self, query: str, config: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         """Stand around one retrieval; the last item of the list is what it returns."""
-        recorder = self._recorder
-        found: list[Any] = []
-        run = run_manager.run_id
-        parent = run_manager.parent_run_id
+        dropped = self.dropped
         store = getattr(self.retriever, "vectorstore", None)
         if store is not self._store and isinstance(store, VectorStore):
-            with guarded(recorder.dropped, "scores could not be read"):
-                gather_scores(store, self)
+            with guarded(dropped, "scores could not be read"):
+                hold(self, store)
                 self._store = store
-        if not self._stopped:
-            recorder.begin(run.int, parent and parent.int)
-        try:
-            with searching() as gathered:
-                yield found
-        finally:
-            first = recorder.end(run.int)
+
+        def recorders_now() -> list[Recorder]:
+            return [] if self._stopped else [self._recorder]
+
+        with (
+            searching() as gathered,
+            asking(self.retriever, query, config_of(config), recorders_now, gathered.of) as found,
+        ):
+            yield found
         documents = found[0]
-        scores = gathered.of(documents, recorder.dropped)
-        if first and not self._stopped:
-            labels = {
-                "retriever": self.retriever.__class__.__name__,
-                "store": None if store is None else store.__class__.__name__,
-            }
-            record_documents(recorder, documents, scores=scores, query=query, labels=labels)
-        if self.score_key is not None and scores is not None:
-            with guarded(recorder.dropped, "scores could not be written"):
+        scores = None if self.score_key is None else gathered.of(documents, dropped)
+        if scores is not None:
+            with guarded(dropped, "scores could not be written"):
                 found.append(
                     [
                         document.model_copy(

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from wrapt import FunctionWrapper
+
 
 class Patch:
     """Methods of classes, replaced while somebody observes all objects of a base class, or one.
@@ -42,7 +44,11 @@ class Patch:
 
     def observers_of(self, obj: object) -> list[Any]:
         """Return those who observe an object now."""
-        return [one for one, only in self._observers if only is None or only() is obj]
+        return [
+            one
+            for one, only in self._observers
+            if (only is None or only() is obj) and not isinstance(one, ref)
+        ]
 
     def add(self, observer: object, only: object = None) -> None:
         """Add an observer of one object, or of all; the first one replaces the methods."""
@@ -53,13 +59,17 @@ class Patch:
                 if only is not None:
                     kinds: Iterable[type] = type(only).__mro__[:-1]  # but for object
                 else:
-                    self._set(self._base, "__init_subclass__", self._made_later())
+                    self._replace(self._base, "__init_subclass__", self._made_later)
                     kinds = _family(self._base)
                 for kind in kinds:
-                    self._replace(kind)
+                    self._replace_chosen(kind)
             except BaseException:
                 self.remove(observer)
                 raise
+
+    def hold(self, owner: object, only: object = None) -> None:
+        """Have the methods replaced as long as the owner lives, who asks by itself what is told."""
+        self.add(ref(owner, self.remove), only)
 
     def remove(self, observer: object) -> None:
         """Take an observer back, twice does no harm; the last one restores the methods."""
@@ -77,34 +87,31 @@ class Patch:
                         setattr(kind, name, original)
                     del methods[name]
 
-    def _replace(self, kind: type) -> None:
+    def _replace_chosen(self, kind: type) -> None:
         for name, found in list(vars(kind).items()):
-            if inspect.isfunction(found) and self._chosen(name):
-                self._set(kind, name, partial(self._make, name, found, self))
+            if self._chosen(name) and inspect.isfunction(found):
+                self._replace(kind, name, partial(self._make, name, found, self))
 
-    def _set(self, kind: type, name: str, make: Callable[[], Any]) -> None:
+    def _replace(self, kind: type, name: str, make: Callable[[], Any]) -> None:
         methods = self._replaced.setdefault(kind, {})
         if name not in methods:
             ours = make()
             methods[name] = (vars(kind).get(name), ours)
             setattr(kind, name, ours)
 
-    def _made_later(self) -> Callable[[], Any]:
+    def _made_later(self) -> Callable[..., Any]:
         base: Any = self._base
-        patch = self
-        own = vars(base).get("__init_subclass__")
 
-        def __init_subclass__(cls: Any, **options: Any) -> None:  # noqa: ANN401, N807
-            if own is None:
-                super(base, cls).__init_subclass__(**options)
-            else:
-                own.__func__(cls, **options)
-            if patch._observers:
-                with patch._lock:
-                    patch._replace(cls)
+        def inherited(cls: Any, /, **options: Any) -> None:  # noqa: ANN401
+            super(base, cls).__init_subclass__(**options)
 
-        made: Any = __init_subclass__
-        return lambda: classmethod(made)
+        def made(init: Callable[..., None], cls: type, args: Any, kwargs: Any) -> None:  # noqa: ANN401
+            init(*args, **kwargs)
+            with self._lock:
+                if self._observers:
+                    self._replace_chosen(cls)
+
+        return FunctionWrapper(vars(base).get("__init_subclass__", classmethod(inherited)), made)
 
 
 def _family(kind: type) -> Iterator[type]:

@@ -207,7 +207,7 @@ class Delivery:
         self.observer = observer
         self.dropped = DroppedEvents()
         self.seen = Seen(self.dropped, getattr(observer, "note", None))
-        self.runs = RunTable(observer, self.dropped)
+        self.runs = RunTable(observer)
         self.requests = Requests()
         self.id_readers: list[Reader | None] = []
         self._inline = getattr(observer, "inline", False) is True
@@ -340,8 +340,8 @@ class Recorder:
         Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store.
     dropped : DroppedEvents
         Events lost by any recorder of this observer.
-    begin, begin_other, end : callable
-        The methods of :class:`RunTable`, for frameworks with run ids; they never raise.
+    begin, end : callable
+        The methods of :class:`RunTable`, for frameworks that announce runs; they never raise.
     flush : callable
         ``flush(timeout=None) -> bool`` waits until everything recorded so far was observed; False
         when time ran out.
@@ -389,8 +389,7 @@ class Recorder:
         self._seen = None if later is not None else self._delivery.seen
         # Not methods of our own: every retrieval would pay for two more calls.
         runs = self._delivery.runs
-        self.begin, self.end, self.open = runs.begin, runs.end, runs.open
-        self.begin_other = runs.begin_other
+        self.begin, self.end = runs.begin, runs.end
         self.flush = self._delivery.flush
         self.coverage = self._delivery.seen.coverage
         self.close = self._delivery.seen.close

@@ -3,19 +3,12 @@
 import asyncio
 import contextlib
 import copy
-import gc
 import pickle
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
-from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
-from langchain_classic.retrievers.multi_query import MultiQueryRetriever
-from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
+from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListLLM
 from langchain_core.load import dumps
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
@@ -28,7 +21,6 @@ from rag_sourcebias.observe.events import text_id
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.tags import MemoryTagStore
-from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytestmark = pytest.mark.frameworks
@@ -45,29 +37,6 @@ def observer() -> CollectingObserver:
 @pytest.fixture
 def fixed() -> FixedRetriever:
     return FixedRetriever(found=documents())
-
-
-class Composite(BaseRetriever):
-    """Asks another retriever, with or without handing callbacks on, maybe in a bare thread."""
-
-    inner: Any
-    hand_on: bool = True
-    through: str = "call"
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        config = {"callbacks": run_manager.get_child()} if self.hand_on else None
-        if self.through == "thread":
-            with ThreadPoolExecutor(1) as pool:
-                return pool.submit(self.inner.invoke, query, config).result()
-        if self.through == "chain in thread":
-            chain = RunnableLambda(lambda q: q) | self.inner
-            with ThreadPoolExecutor(1) as pool:
-                return pool.submit(chain.invoke, query, config).result()
-        return self.inner.invoke(query, config)
-
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        config = {"callbacks": run_manager.get_child()} if self.hand_on else None
-        return await self.inner.ainvoke(query, config)
 
 
 class Slow(FixedRetriever):
@@ -97,71 +66,23 @@ def test_per_call_bound_and_inside_a_chain(fixed, observer) -> None:
     assert seen(handler, observer) == 6
 
 
-def test_a_sync_handler_runs_on_the_loop_itself(fixed, observer) -> None:
-    """Not in a thread pool, where order and context would be lost."""
-    handler = SourceBiasCallbackHandler(observer, queue=False)
-    threads = []
-    handler._recorder.record = lambda *a, **k: threads.append(threading.current_thread())
-    asyncio.run(fixed.ainvoke("q", config={"callbacks": [handler]}))
-    assert threads == [threading.main_thread()]
-
-
-# nesting
-
-
-def test_composites_of_the_framework_count_once(fixed, observer) -> None:
-    handler = SourceBiasCallbackHandler(observer)
-    config = {"callbacks": [handler]}
-    ensemble = EnsembleRetriever(retrievers=[fixed, fixed], weights=[0.5, 0.5])
-    compressor = DebiasCompressor(lambda query, **_: None)
-    compressed = ContextualCompressionRetriever(
-        base_compressor=DocumentCompressorPipeline(transformers=[compressor]),
-        base_retriever=ensemble,
-    )
-    several = MultiQueryRetriever.from_llm(
-        retriever=fixed, llm=FakeListLLM(responses=["one\ntwo\nthree"])
-    )
-    for number, retriever in enumerate((ensemble, compressed, several), start=1):
-        assert len(retriever.invoke("q", config=config)) == 5
-        assert seen(handler, observer) == 2 * number - 1
-        asyncio.run(retriever.ainvoke("q", config=config))
-        assert seen(handler, observer) == 2 * number
-
-
-@pytest.mark.parametrize("through", ["thread", "chain in thread"])
-def test_a_bare_thread_inside_a_retriever_counts_once(fixed, observer, through) -> None:
-    """The context is not copied there, but the callbacks name their parents."""
-    handler = SourceBiasCallbackHandler(observer)
-    Composite(inner=fixed, through=through).invoke("q", config={"callbacks": [handler]})
-    assert seen(handler, observer) == 1
-    assert handler.ignore_chain
-    assert len(handler._recorder.open) == 0
-
-
 # ends
 
 
-@pytest.mark.parametrize("pause", [True, False])
-def test_a_retrieval_after_a_cancelled_one_in_the_same_task_counts(fixed, observer, pause) -> None:
-    """Such as a fallback after a timeout, which comes before the task has let go of the frames."""
+def test_a_retrieval_after_a_cancelled_one_in_the_same_task_counts(fixed, observer) -> None:
+    """Such as a fallback after a timeout; LangChain announces no end of what was cancelled."""
     handler = SourceBiasCallbackHandler(observer)
     config = {"callbacks": [handler]}
-    slow = Composite(inner=Composite(inner=Slow(found=[])))
+    slow = Slow(found=[])
 
     async def ask() -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.05):
                 await slow.ainvoke("slow", config=config)
-        if pause:
-            await asyncio.sleep(0)
-            gc.collect()
-            assert len(handler._recorder.open) == 0
-        await Composite(inner=fixed, hand_on=False).ainvoke("q", config=config)
+        await fixed.ainvoke("q", config=config)
 
     asyncio.run(ask())
     assert seen(handler, observer) == 1
-    gc.collect()
-    assert len(handler._recorder.open) == 0
 
 
 def test_a_retrieval_after_an_interrupted_one_counts(fixed, observer) -> None:
@@ -227,7 +148,7 @@ def test_labels_name_retriever_and_store_and_no_metadata_of_the_user(observer) -
             CollectingObserver(), labels={f"label{n}": "x" for n in range(15)}
         ),
     ]
-    config = {"callbacks": handlers, "metadata": {"tenant": "SECRET"}, "tags": ["SECRET"]}
+    config = {"callbacks": handlers, "metadata": {"user": "SECRET"}, "tags": ["SECRET"]}
     store.as_retriever().invoke("q", config=config)
     for handler in handlers:
         assert handler.flush(10)
@@ -319,29 +240,6 @@ def test_copies_and_pickles_are_of_the_original_class(fixed, observer) -> None:
     assert observer.events == ()
 
 
-def test_callbacks_of_the_application_are_called_as_before(fixed, observer) -> None:
-    class Own(BaseCallbackHandler):
-        def __init__(self) -> None:
-            self.seen: list[Any] = []
-
-        def on_retriever_start(self, serialized: Any, query: str, **kw: Any) -> None:
-            self.seen.append((query, kw["name"], kw["tags"], kw["metadata"], kw["parent_run_id"]))
-
-    def ask(own: Own) -> None:
-        # the retriever inherits the callbacks of the chain around it, with no config of its own
-        chain = RunnableLambda(lambda q: fixed.invoke(q + ""))
-        chain.invoke("q", config={"callbacks": [own], "tags": ["t"], "metadata": {"m": 1}})
-        fixed.invoke("q", config={"callbacks": [own], "run_name": "named"})
-
-    before, during = Own(), Own()
-    ask(before)
-    with instrument(fixed, observer):
-        ask(during)
-    assert len(observer.events) == 2
-    assert [run[:4] for run in during.seen] == [run[:4] for run in before.seen]
-    assert [run[4] is None for run in during.seen] == [run[4] is None for run in before.seen]
-
-
 def test_a_bound_retriever_is_found_and_a_chain_is_refused(fixed, observer) -> None:
     bound = fixed.with_config(tags=["a"]).with_retry()
     with instrument(bound, observer) as handle:
@@ -375,6 +273,8 @@ def test_labels_are_the_name_of_the_run_and_the_class_of_the_store(fixed, observ
 
 
 def test_a_retrieval_inside_an_observed_one_does_not_count(fixed, observer) -> None:
+    """Whichever form sees which of the two."""
+
     class Outer(BaseRetriever):
         inner: Any
 
@@ -385,19 +285,14 @@ def test_a_retrieval_inside_an_observed_one_does_not_count(fixed, observer) -> N
             found = await asyncio.gather(self.inner.ainvoke(query), self.inner.ainvoke(query))
             return [*found[0]]
 
-    outer, handler = Outer(inner=fixed), SourceBiasCallbackHandler(observer)
-    with instrument(outer, observer), instrument(fixed, observer):
-        outer.invoke("q")
-        outer.invoke("q", config={"callbacks": [handler]})
-        asyncio.run(outer.ainvoke("q", config={"callbacks": [handler]}))
-        assert len(observer.events) == 3
-        fixed.invoke("q", config={"callbacks": [handler]})
-        assert len(observer.events) == 4
-    with instrument(fixed, observer):  # the outer one is known by its callbacks only
-        outer.invoke("q", config={"callbacks": [handler]})
-        asyncio.run(outer.ainvoke("q", config={"callbacks": [handler]}))
-    assert len(observer.events) == 6
-    assert {event.labels["retriever"] for event in observer.events[-2:]} == {"Outer"}
+    outer, config = Outer(inner=fixed), {"callbacks": [SourceBiasCallbackHandler(observer)]}
+    with instrument(fixed, observer):
+        outer.invoke("q", config)
+        asyncio.run(outer.ainvoke("q", config))
+        with instrument(outer, observer):
+            outer.invoke("q")
+            outer.invoke("q", config)
+    assert [event.labels["retriever"] for event in observer.events] == ["Outer"] * 4
 
 
 def test_a_cancelled_retrieval_leaves_nothing_behind(observer) -> None:

@@ -7,9 +7,7 @@ from typing import Any
 
 import chromadb
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListLLM
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_sourcebias import DocTags
@@ -17,7 +15,6 @@ from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.testing.contract import SidedEncoder
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
-from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytest.importorskip("llama_index.core")  # without the warnings of its oldest version
 
@@ -41,36 +38,6 @@ def observer() -> CollectingObserver:
 
 def ids(observer: CollectingObserver) -> list[tuple[str, ...]]:
     return [tuple(event.ranked.doc_ids) for event in observer.events]
-
-
-# LangChain: other handlers
-
-
-class Starts(BaseCallbackHandler):
-    """Counts, on whatever thread LangChain calls it."""
-
-    def __init__(self) -> None:
-        self.started = self.ended = 0
-
-    def on_llm_start(self, *_: Any, **__: Any) -> None:
-        self.started += 1
-
-    def on_llm_end(self, *_: Any, **__: Any) -> None:
-        self.ended += 1
-
-
-def ask_model(*handlers: BaseCallbackHandler) -> tuple[int, int]:
-    counted = Starts()
-    model = FakeListLLM(responses=["yes", "no"])
-    asyncio.run(model.abatch(["a", "b"], config={"callbacks": [counted, *handlers]}))
-    return counted.started, counted.ended
-
-
-def test_other_handlers_see_the_start_of_a_model(observer) -> None:
-    assert ask_model() == (2, 2)
-    with instrument("langchain", observer):
-        assert ask_model() == (2, 2)
-    assert ask_model(SourceBiasCallbackHandler(observer)) == (2, 2)
 
 
 # LangChain: vector stores that are asked directly

@@ -156,30 +156,11 @@ class TestBlocks:
         with again.retrieval() as counts:
             assert counts
 
-    def test_runs_of_several_recorders_nest_by_parent(self, observer) -> None:
-        rec, again = Recorder(observer), Recorder(observer)
-        rec.begin("outer")
-        thread = threading.Thread(target=again.begin, args=("inner", "outer"))
-        thread.start()
-        thread.join()
-        assert not again.end("inner")
-        assert rec.end("outer")
-
     def test_a_suppressed_run_is_none(self, observer) -> None:
         rec = Recorder(observer)
         with suppress():
             rec.begin("run")
         assert not rec.end("run")
-
-    def test_ids_that_cannot_be_hashed_are_counted(self, observer) -> None:
-        rec = Recorder(observer)
-        rec.begin("another")
-        rec.begin([])  # type: ignore[arg-type]
-        assert not rec.end([])  # type: ignore[arg-type]
-        assert dict(rec.dropped.by_reason) == {
-            "start could not be read": 1,
-            "end could not be read": 1,
-        }
 
 
 class Slow:

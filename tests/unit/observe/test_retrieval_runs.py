@@ -1,119 +1,79 @@
-"""Which retrievals count: runs with ids and parents, blocks, and what suppress() hides."""
+"""Which retrievals count: runs with ids, blocks, pools, and what suppress() hides."""
 
 import asyncio
 import contextvars
+import inspect
 import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
+import wrapt
 
-from rag_sourcebias.observe import runs
-from rag_sourcebias.observe.events import DroppedEvents
-from rag_sourcebias.observe.runs import RunTable, outermost
+from rag_sourcebias.observe.runs import RunTable, carried, outermost
 from rag_sourcebias.observe.unobserved import is_suppressed, suppress
 
 
 @pytest.fixture
 def table() -> RunTable:
-    return RunTable(object(), DroppedEvents())
+    return RunTable(object())
 
 
-def elsewhere(call: Callable[..., object], *args: object) -> None:
-    """Call on a thread without this context, so that only parents tell what is nested."""
-    thread = threading.Thread(target=call, args=args)
-    thread.start()
-    thread.join()
-
-
-def test_an_ensemble_counts_once_through_a_chain_between(table) -> None:
-    table.begin_other("app", None)
-    table.begin("ensemble", "app")
-    table.begin_other("step", "ensemble")
-    table.begin_other("below", "step")
-    elsewhere(table.begin, "a", "step")
-    elsewhere(table.begin, "b", "below")
-    order = ("b", "a", "below", "step", "ensemble", "app")
-    ends = {run: table.end(run) for run in order}
-    assert ends == dict.fromkeys(order, False) | {"ensemble": True}
-    assert len(table.open) == 0
-
-
-def test_runs_outside_retrievals_are_not_kept(table) -> None:
-    for n in range(100):
-        table.begin_other(n, n - 1 if n else None)
-    assert len(table.open) == 0
+def test_an_ensemble_counts_once_whatever_ends_first(table) -> None:
+    table.begin("ensemble")
+    table.begin("a")
+    table.begin("b")
+    ends = {run: table.end(run) for run in ("ensemble", "b", "a")}
+    assert ends == {"ensemble": True, "b": False, "a": False}
+    table.begin("next")
+    assert table.end("next")
 
 
 def test_a_handler_registered_twice_counts_once(table) -> None:
-    for run, parent in (("outer", None), ("inner", "outer")):
-        table.begin(run, parent)
-        table.begin(run, parent)
+    for run in ("outer", "inner"):
+        table.begin(run)
+        table.begin(run)
     ends = [table.end(run) for run in ("inner", "inner", "outer", "outer")]
     assert ends == [False, False, True, False]
-    assert len(table.open) == 0
 
 
-def test_a_task_that_outlives_the_run_it_names_is_nested(table) -> None:
+def test_a_task_that_outlives_a_run_is_not_nested(table) -> None:
     async def main() -> list[bool]:
         go = asyncio.Event()
 
-        async def child(parent: str | None) -> bool:
+        async def child() -> bool:
             await go.wait()
             run = uuid4()
-            table.begin(run, parent)
-            elsewhere(table.begin, "below", run)
-            assert not table.end("below")
+            table.begin(run)
             return table.end(run)
 
         table.begin("outer")
-        late = [asyncio.create_task(child(parent)) for parent in ("outer", "another", None)]
+        late = asyncio.create_task(child())
         assert table.end("outer")
         go.set()
-        return await asyncio.gather(*late)
+        return await late
 
-    assert asyncio.run(main()) == [False, True, True]
-    assert len(table.open) == 0
+    assert asyncio.run(main())
 
 
 def test_runs_never_announced(table) -> None:
     assert not table.end("unknown")
-    table.begin("child", "parent of another library")
-    assert table.end("child")
 
 
-def test_memory_is_bounded_and_what_is_lost_is_counted(monkeypatch) -> None:
-    monkeypatch.setattr(runs, "_MOST_OPEN", 100)
-    dropped = DroppedEvents()
-    table = RunTable(object(), dropped)
-
-    def interrupted(begin: Callable[..., None], *run: object) -> None:
-        contextvars.copy_context().run(begin, *run)
-
-    interrupted(table.begin, "outer")
-    for n in range(99):
-        interrupted(table.begin_other, ("step", n), "outer")
-    interrupted(table.begin, "next")
-    assert (len(table.open), dropped.total) == (100, 1)
-    for n in range(99):  # the steps are lost first, which loses nothing
-        interrupted(table.begin, n)
-    assert (len(table.open), dropped.total) == (100, 1)
-    for n in range(99, 299):
-        interrupted(table.begin, n)
-    assert len(table.open) == 100
-    assert dropped.by_reason == {"retrieval never ended": 201}
-    assert [table.end(198), table.end(199)] == [False, True]
-
-
-def test_an_interrupted_run_hides_nothing_after_a_while(table, monkeypatch) -> None:
-    monkeypatch.setattr(runs, "_LONGEST_RUN", -1.0)
-
-    def use() -> bool:
-        table.begin("interrupted")
-        table.begin("next")
-        return table.end("next")
-
-    assert contextvars.copy_context().run(use)
+@pytest.mark.parametrize("is_carried", [True, False])
+def test_a_pool_runs_inside_the_block_that_submits_to_it(is_carried, monkeypatch) -> None:
+    """The rest of the context stays where it was; nothing is left in the pool's thread."""
+    submit = inspect.unwrap(ThreadPoolExecutor.submit)
+    if is_carried:
+        submit = wrapt.FunctionWrapper(submit, carried)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    of_application = contextvars.ContextVar("of_application", default="default")
+    of_application.set("set")
+    with ThreadPoolExecutor(1) as pool:
+        with outermost() as first:
+            inside = list(pool.map(lambda owner: (enter(owner), of_application.get()), [None]))
+        after = pool.submit(enter, None).result()
+    assert (first, inside, after) == (True, [(not is_carried, "default")], True)
 
 
 # suppress() and outermost(): tasks, threads, generators
