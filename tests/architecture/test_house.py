@@ -34,7 +34,7 @@ NODES = {
     "measure": 8782,
     "monitor": 22119,
     "neural": 11074,
-    "observe": 19404,
+    "observe": 19492,
     "pairs": 20943,
     "report": 11692,
     "retrieval": 9220,
@@ -42,9 +42,9 @@ NODES = {
     "style": 12091,
     "tagging": 13238,
     "terminal": 3191,
-    "testing": 3020,
+    "testing": 3057,
     ".": 4410,
-    "integrations": 28511,
+    "integrations": 28523,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

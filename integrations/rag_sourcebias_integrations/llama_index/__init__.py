@@ -12,7 +12,6 @@ from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator
 from rag_sourcebias_integrations.llama_index.observe import (
     ShadowedRetriever,
     SourceBiasEventHandler,
-    SourceBiasSpanHandler,
 )
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
@@ -25,7 +24,6 @@ __all__ = [
     "LlamaIndexCompleter",
     "ShadowedRetriever",
     "SourceBiasEventHandler",
-    "SourceBiasSpanHandler",
     "SourceTagger",
     "StyleAdjustedSimilarity",
 ]

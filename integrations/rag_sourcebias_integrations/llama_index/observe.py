@@ -1,30 +1,33 @@
 """Observe LlamaIndex through its dispatcher; try another retriever on live queries."""
 
+from __future__ import annotations
+
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import Any
-from weakref import WeakValueDictionary
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.instrumentation.events.span import SpanDropEvent
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
-from pydantic import PrivateAttr
 
+from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.observe.events import MetadataTags, guarded, listed
+from rag_sourcebias.observe.events import MetadataTags, RetrievalEvent, Stage, guarded, listed
 from rag_sourcebias.observe.patching import Patch
-from rag_sourcebias.observe.recorder import Attachment, Recorder
+from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations._recording import recorded
 from rag_sourcebias_integrations._require import require_kind
@@ -37,15 +40,13 @@ def query_text(query: Any) -> str:  # noqa: ANN401 - a text, a QueryBundle or No
     return query if isinstance(query, str) else getattr(query, "query_str", "")
 
 
-def record_nodes(
-    recorder: Recorder,
-    nodes: Sequence[Any],
-    *,
-    query: Any,  # noqa: ANN401
-    labels: Mapping[str, object],
-    carried: Mapping[str, object] = {},
-) -> None:
-    """Record what a retriever returned; never raises.
+def ids_of(recorder: Recorder, nodes: Sequence[Any]) -> tuple[str, ...]:
+    """Return the ids of nodes as they are recorded: the user's, or else the nodes' own."""
+    return tuple(map(recorder.doc_id or attrgetter("node.id_"), nodes))
+
+
+def record_nodes(recorder: Recorder, nodes: Sequence[Any], **options: Any) -> str:  # noqa: ANN401
+    """Record what a retriever returned, or what was left of it; never raises.
 
     Parameters
     ----------
@@ -53,54 +54,133 @@ def record_nodes(
         Its ``doc_id`` is given the ``NodeWithScore``; without it the id is the node's.
     nodes : sequence of NodeWithScore
         Best first. Only read, now. Scores are recorded where every node has one.
-    query : str or QueryBundle
-    labels : mapping of str to str
+    **options
+        As for :meth:`Recorder.record`.
+
+    Returns
+    -------
+    str
+        Name of the request.
     """
     with guarded(recorder.dropped, "result could not be read"):
         scores = [found.score for found in listed(nodes)]
-        doc_id = recorder.doc_id or attrgetter("node.id_")
-        recorder.record(
-            map(doc_id, nodes),
+        return recorder.record(
+            ids_of(recorder, nodes),
             metadata=[found.node.metadata for found in nodes],
             scores=None if None in scores else scores,
-            query=query_text(query),
-            labels=labels,
-            carried=carried,
+            **options,
         )
+    return ""
 
 
-# The span handler for LlamaIndex's dispatcher, needed where one object is observed.
+# What the dispatcher tells: events of retrievals, spans of all calls.
 
 
-_REMEMBERED = 5_000  # to 10,000 ended spans: tasks that outlive a query have them as parents
+_ENDED = 5_000  # calls remembered after their end: tasks that outlive a query have them as parents
+_REQUESTS = 100  # of one call: an agent that runs for days retrieves without end
 
 
-class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
-    """Follow the spans of one object and all spans inside them; keeps their ids only.
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call, the one it lies in, and the requests that were retrieved inside it."""
+
+    around: _Call | None
+    observed: bool
+    is_engine: bool
+    requests: list[str] = field(default_factory=list)
+
+
+class SourceBiasEventHandler(Observing, BaseEventHandler, BaseSpanHandler[BaseSpan]):
+    """Record what LlamaIndex retrieves, what rerankers make of it, and what readers are shown.
+
+    LlamaIndex's callbacks do not see all of this, its dispatcher does. This object is added to it
+    twice, for events and for spans; with the events alone, what is retrieved is recorded.
+    ``instrument("llama-index", observer)`` does both, and observes vector stores that are asked
+    directly.
+
+    - "retrieved" is the list that the outermost retriever returned, once per question: retrievers
+      inside fusion, router and other composite retrievers do not count.
+    - "reranked" is what a node postprocessor left of it; each one replaces the one before.
+    - "shown" is what the response synthesizer was given, or the ``source_nodes`` in the answer of
+      an engine that has none.
+
+    What happens in one call of a query or chat engine is one request. Where the application calls
+    postprocessors itself, they are of the request that it retrieved last. What a postprocessor
+    does in an ``async`` method of its own (``LLMRerank``) has no span: in an engine "shown" says
+    what it left, elsewhere :func:`rag_sourcebias.shown` does.
+
+    Labels are ``retriever`` (the class) and some of the application's ``instrument_tags``. The
+    dispatcher swallows every exception of a handler without a word; those of this one are counted
+    in :attr:`dropped`.
+
+    Before llama-index-core 0.14.9, a composite retriever with ``use_async`` called by ``retrieve``
+    inside a running event loop (a notebook) asks its parts on a thread without the context: there
+    the parts count as well.
 
     Parameters
     ----------
-    target : BaseRetriever or BaseQueryEngine or BaseIndex
-        For an index its retrievers count, whoever made them.
+    observer : Observer of RetrievalEvent, or Recorder
+    only : BaseRetriever or BaseQueryEngine or BaseIndex, optional
+        Record what is retrieved by this, or on its behalf while it works; of an index, by its
+        retrievers, whoever made them. Needs the spans.
+    **options
+        ``labels``, ``take_labels``, ``tags``, ``doc_id``, ``query_key`` and ``queue``, as for
+        :func:`~rag_sourcebias.instrument`.
+
+    Examples
+    --------
+    ::
+
+        handler = SourceBiasEventHandler(observer)
+        get_dispatcher().add_event_handler(handler)
+        get_dispatcher().add_span_handler(handler)
     """
 
-    _target: Any = PrivateAttr()
-    _inside: set[str] = PrivateAttr(default_factory=set)
-    _ended: set[str] = PrivateAttr(default_factory=set)
-    _ended_before: set[str] = PrivateAttr(default_factory=set)
-
-    def __init__(self, target: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        observer: Observer[RetrievalEvent] | Recorder,
+        *,
+        only: Any = None,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__()
-        self._target = target
+        # Not declared as private attributes, which cost a microsecond each time they are read.
+        self._recorder = (
+            observer if isinstance(observer, Recorder) else Recorder(observer, **options)
+        )
+        self._only = only
+        self._stopped = False
+        self._calls: dict[str | None, _Call] = {}
+        self._ended: deque[str] = deque()
 
     @classmethod
     def class_name(cls) -> str:
         """Name that LlamaIndex shows."""
-        return "SourceBiasSpanHandler"
+        return "SourceBiasEventHandler"
 
-    def follows(self, span_id: str | None) -> bool:
-        """Return whether a span lies inside the object."""
-        return span_id in self._inside or span_id in self._ended or span_id in self._ended_before
+    def handle(self, event: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Take one event, in constant time: it may come on an event loop."""
+        recorder = self._recorder
+        span_id = event.span_id
+        if isinstance(event, RetrievalStartEvent):
+            call = self._calls.get(span_id)
+            if not self._stopped and (self._only is None or (call is not None and call.observed)):
+                recorder.begin(span_id)
+        elif isinstance(event, SpanDropEvent):
+            recorder.end(span_id)
+        elif isinstance(event, RetrievalEndEvent) and recorder.end(span_id):
+            request = record_nodes(
+                recorder,
+                event.nodes,
+                query=query_text(event.str_or_query_bundle),
+                labels={"retriever": span_id.partition(".")[0]},
+                carried=event.tags,
+            )
+            call = self._calls.get(span_id) if request else None
+            while call is not None:
+                call.requests.append(request)
+                del call.requests[:-_REQUESTS]
+                call = call.around
 
     # LlamaIndex tells every argument by name. The base class would make and keep span objects.
     def span_enter(
@@ -111,133 +191,102 @@ class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
         parent_id: str | None = None,
         **_: object,
     ) -> None:
-        """Note that a span began."""
-        if self.follows(parent_id) or _belongs(instance, self._target):
-            self._inside.add(id_)
+        """Note that a call began."""
+        around = self._calls.get(parent_id)
+        observed = _belongs(instance, self._only) or (around is not None and around.observed)
+        self._calls[id_] = _Call(around, observed, isinstance(instance, _ENGINES))
 
-    def span_exit(self, id_: str, *args: object, **kwargs: object) -> None:  # noqa: ARG002
-        """Note that a span ended, or that its call raised."""
-        if id_ in self._inside:
-            self._ended.add(id_)  # first, so that it is never in neither
-            self._inside.discard(id_)
-            if len(self._ended) >= _REMEMBERED:
-                self._ended_before = self._ended
-                self._ended = set()
+    def span_exit(
+        self,
+        id_: str,
+        bound_args: Any = None,  # noqa: ANN401
+        instance: object = None,  # noqa: ARG002
+        result: Any = None,  # noqa: ANN401
+        **_: object,
+    ) -> None:
+        """Note that a call returned; record what a postprocessor left, and what is shown."""
+        call = self._calls.get(id_)
+        with guarded(self.dropped, "result could not be read"):
+            if "postprocess_nodes-" in id_:
+                self._take("reranked", next(iter(bound_args.arguments.values())), result, call)
+            elif "synthesize-" in id_:
+                nodes = bound_args.arguments["nodes"]
+                self._take("shown", nodes, nodes, call)
+            elif call is not None and call.is_engine:
+                nodes = getattr(result, "source_nodes", None)
+                if nodes:
+                    self._take("shown", nodes, nodes, call)
+        self.span_drop(id_)
 
-    span_drop = span_exit
+    def span_drop(self, id_: str, *args: object, **kwargs: object) -> None:  # noqa: ARG002
+        """Note that a call ended, or raised."""
+        call = self._calls.get(id_)
+        if call is not None:
+            call.around = None  # the next run of an agent is told to lie inside the one before
+            self._ended.append(id_)
+            if len(self._ended) > _ENDED:
+                self._calls.pop(self._ended.popleft(), None)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Make no span object."""
 
     prepare_to_exit_span = prepare_to_drop_span = new_span
 
+    def _take(self, stage: Stage, given: Any, left: Any, call: _Call | None) -> None:  # noqa: ANN401
+        """Record what is left of documents, in each request that they were given from."""
+        recorder = self._recorder
+        with recorder.retrieval() as first:
+            if not first or self._stopped:  # inside a retriever, what that returns is what counts
+                return
+        found = self._given_from(set(ids_of(recorder, listed(given))), call)
+        for earlier in found:
+            of_it = [
+                node
+                for node, name in zip(left, ids_of(recorder, listed(left)), strict=True)
+                if len(found) == 1 or name in earlier.ranked.doc_ids
+            ]
+            record_nodes(recorder, of_it, stage=stage, request=earlier.request)
+
+    def _given_from(self, given: set[str], call: _Call | None) -> list[RetrievalEvent]:
+        """Return the latest stage of each request that documents were given from.
+
+        Of those that the innermost call around retrieved and that nothing was shown of yet: the
+        last one with all of the documents, or else each with some, or else the last one.
+        """
+        before = self._recorder.requests.before
+        while call is not None:
+            latest = [before((), name) for name in reversed(call.requests)]
+            waiting = [one for one in latest if one is not None and one.stage != "shown"]
+            if waiting:
+                whole = [one for one in waiting if given.issubset(one.ranked.doc_ids)]
+                some = [one for one in waiting if not given.isdisjoint(one.ranked.doc_ids)]
+                return whole[:1] or some or waiting[:1]
+            if call.is_engine:  # whose answer rests on answers that were shown
+                return []
+            call = call.around
+        found = before(tuple(given))
+        if found is None or (self._only is not None and not given.issubset(found.ranked.doc_ids)):
+            return []
+        return [found]
+
+
+_ENGINES = (BaseQueryEngine, BaseChatEngine)
+
 
 def _belongs(instance: Any, target: Any) -> bool:  # noqa: ANN401
-    """Whether a span of this instance is one of the target: itself, or what searches an index."""
-    if not isinstance(target, BaseIndex):
-        return instance is target
-    if not isinstance(instance, BaseRetriever):
-        return False
-    if getattr(instance, "_index", None) is target:
+    """Whether a call of this instance is one of the target: itself, or what searches an index."""
+    if target is None or instance is target:
         return True
+    if not (isinstance(target, BaseIndex) and isinstance(instance, BaseRetriever)):
+        return False
     graph = getattr(target, "property_graph_store", None)  # its retrievers know the graph only
     parts = getattr(instance, "sub_retrievers", None) or (instance,)
-    return graph is not None and any(getattr(part, "_graph_store", None) is graph for part in parts)
-
-
-# The event handler for LlamaIndex's dispatcher.
-# The dispatcher swallows every exception of a handler without a word, so this one counts its own
-# failures (``Recorder.dropped``).
-
-
-# What observers were told of, so that two handlers of one observer count it once. An event lives
-# until all handlers have had it.
-_reranked: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
-
-
-class SourceBiasEventHandler(BaseEventHandler):
-    """Record retrievals; ``get_dispatcher().add_event_handler(...)`` switches it on.
-
-    ``instrument("llama-index", observer)`` does that, and removes it again. What is recorded is
-    the list that the outermost retriever returned, once per query: retrievers inside fusion,
-    router and other composite retrievers do not count. Node postprocessors come later and change
-    nothing of it. Labels are ``retriever`` (the class) and some of the application's
-    ``instrument_tags``.
-
-    Before llama-index-core 0.14.9, a composite retriever with ``use_async`` called by ``retrieve``
-    inside a running event loop (a notebook) asks its parts on a thread without the context: there
-    the parts count as well.
-
-    Parameters
-    ----------
-    recorder : Recorder
-    spans : SourceBiasSpanHandler, optional
-        Count only retrievals inside the object that it follows; add it to the dispatcher too.
-    reranks : bool
-        Also record the list of each ``ReRankEndEvent`` outside retrievers, as an event of its own
-        with the label ``stage="rerank"``. Which postprocessors emit them is their choice.
-    """
-
-    _recorder: Recorder = PrivateAttr()
-    _spans: SourceBiasSpanHandler | None = PrivateAttr()
-    _reranks: bool = PrivateAttr()
-
-    def __init__(
-        self,
-        recorder: Recorder,
-        *,
-        spans: SourceBiasSpanHandler | None = None,
-        reranks: bool = False,
-    ) -> None:
-        super().__init__()
-        self._recorder = recorder
-        self._spans = spans
-        self._reranks = reranks
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name that LlamaIndex shows."""
-        return "SourceBiasEventHandler"
-
-    def handle(self, event: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Take one event, in constant time: it may come on an event loop."""
-        recorder = self._recorder
-        if isinstance(event, RetrievalStartEvent):
-            if self._counts(event):
-                recorder.begin(event.span_id)
-        elif isinstance(event, RetrievalEndEvent):
-            if recorder.end(event.span_id):
-                retriever = event.span_id.partition(".")[0]
-                self._record(event, event.str_or_query_bundle, {"retriever": retriever})
-        elif isinstance(event, SpanDropEvent):
-            recorder.end(event.span_id)
-        elif isinstance(event, ReRankEndEvent) and self._reranks and self._counts(event):
-            self._take_reranked(event)
-
-    def _counts(self, event: Any) -> bool:  # noqa: ANN401
-        return self._spans is None or self._spans.follows(event.span_id)
-
-    def _take_reranked(self, event: Any) -> None:  # noqa: ANN401
-        """Record a list that was reranked outside retrievals; it has one event, and no run."""
-        key = (id(self._recorder.observer), event.id_)
-        with guarded(self._recorder.dropped, "result could not be read"):
-            if key not in _reranked:
-                _reranked[key] = event
-                with self._recorder.retrieval() as first:
-                    pass
-                if first:
-                    self._record(event, None, {"stage": "rerank"})
-
-    def _record(self, event: Any, query: Any, labels: Mapping[str, str]) -> None:  # noqa: ANN401
-        recorder = self._recorder
-        record_nodes(recorder, event.nodes, query=query, labels=labels, carried=event.tags)
+    return getattr(instance, "_index", None) is target or (
+        graph is not None and any(getattr(part, "_graph_store", None) is graph for part in parts)
+    )
 
 
 # Vector stores that are asked directly: LlamaIndex announces only what retrievers do.
-
-
-def _observed_query(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
-    return recorded(method, patch.observers_of, _record_stored)
 
 
 def _record_stored(
@@ -255,15 +304,18 @@ def _record_stored(
     if nodes is None:
         recorder.record(listed(ids or ()), scores=scores or None, query=text, labels=labels)
         return
-    of_node = scores if scores and len(scores) == len(nodes) else [None] * len(nodes)
-    scored = [
-        NodeWithScore.model_construct(node=node, score=score)
-        for node, score in zip(nodes, of_node, strict=True)
-    ]
+    if not scores or len(scores) != len(nodes):
+        scores = [None] * len(nodes)
+    pairs = zip(nodes, scores, strict=True)
+    scored = [NodeWithScore.model_construct(node=node, score=score) for node, score in pairs]
     record_nodes(recorder, scored, query=text, labels=labels)
 
 
-_stores = Patch(BasePydanticVectorStore, {"query", "aquery"}.__contains__, _observed_query)
+_stores = Patch(
+    BasePydanticVectorStore,
+    {"query", "aquery"}.__contains__,
+    lambda _, method, patch: recorded(method, patch.observers_of, _record_stored),
+)
 
 
 # Instrument LlamaIndex through its dispatcher; of the application's objects none is touched.
@@ -279,8 +331,7 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     ----------
     obj : str or BaseRetriever or BaseQueryEngine or BaseIndex
         A name stands for the whole process, with vector stores that are asked directly (their
-        ``query`` and ``aquery`` are replaced in their classes). Inside an object counts what it
-        retrieves itself and what is retrieved on its behalf while it works.
+        ``query`` and ``aquery`` are replaced in their classes).
     recorder : Recorder
 
     Returns
@@ -290,23 +341,20 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     """
     if not isinstance(obj, str | BaseRetriever | BaseQueryEngine | BaseIndex):
         return None
-    # For a name without a span handler: events say when a retrieval failed, and every span costs.
-    spans = None if isinstance(obj, str) else SourceBiasSpanHandler(obj)
-    events = SourceBiasEventHandler(recorder, spans=spans)
+    handler = SourceBiasEventHandler(recorder, only=None if isinstance(obj, str) else obj)
     root = get_dispatcher()
 
     def detach() -> None:
         _stores.remove(recorder)
         with _changing:  # there is no method that removes a handler
-            root.event_handlers = [item for item in root.event_handlers if item is not events]
-            root.span_handlers = [item for item in root.span_handlers if item is not spans]
+            root.event_handlers = [one for one in root.event_handlers if one is not handler]
+            root.span_handlers = [one for one in root.span_handlers if one is not handler]
 
-    if spans is None:
+    if isinstance(obj, str):
         _stores.add(recorder)
     with _changing:
-        if spans is not None:
-            root.add_span_handler(spans)
-        root.add_event_handler(events)
+        root.add_span_handler(handler)
+        root.add_event_handler(handler)
     return Attachment(obj, detach)
 
 

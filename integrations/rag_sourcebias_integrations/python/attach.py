@@ -12,17 +12,14 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import update_wrapper
-from numbers import Integral
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
 from rag_sourcebias.intake.results import (
-    id_in,
     id_text,
     is_number,
     is_pair,
@@ -32,7 +29,7 @@ from rag_sourcebias.intake.results import (
     value_of,
 )
 from rag_sourcebias.observe.events import guarded, text_id
-from rag_sourcebias.observe.recorder import Attachment, Reader, Recorder
+from rag_sourcebias.observe.recorder import Attachment, Reader, Recorder, id_of
 
 # What cannot be read, and what the user can do about it.
 
@@ -43,19 +40,14 @@ SHAPES = (
 )
 _NO_LIST = f"result is no list of documents ({SHAPES}); say with hits= where they are"
 _NO_ID = f"a document has no id (expected {SHAPES}); say with doc_id= where it is"
-_FAILED = {
-    "hits": "hits= failed: it takes what the function returns to the list of documents",
-    "doc_id": "doc_id= failed: it takes a document to its id, a text, an integer or a UUID",
-    "metadata": "metadata= failed: it takes a document to a mapping, or to None",
-    "score": "score= failed: it takes a document to a number, or to None",
-}
+_HITS = "hits= failed: it takes what the function returns to the list of documents"
+_DOC_ID = "doc_id= failed: it takes a document to its id, a text, an integer or a UUID"
+_METADATA = "metadata= failed: it takes a document to a mapping, or to None"
+_SCORE = "score= failed: it takes a document to a number, or to None"
 
 
 class _UnreadableError(DataError):
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        """A fixed text, without anything of a document."""
+    """One of these texts, without anything of a document."""
 
 
 # From what a function returns to ids, metadata and scores.
@@ -82,11 +74,11 @@ class Readers(NamedTuple):
     score: Reader | None = None
 
 
-_METADATA = (
+_PLACES = (
     "metadata", "payload", "_source", "meta", "cmetadata", "langchain_metadata", "properties",
     "fields", "entity", "attributes", "value",
 )  # fmt: skip
-_SOURCE, _STYLE = METADATA_KEYS[:2]
+_TAGS = METADATA_KEYS[:2]  # one of these makes a document tagged
 _NONE = Readers()
 
 
@@ -105,8 +97,8 @@ def read_documents(result: object, readers: Readers = _NONE) -> Documents:
     DataError
         If the result has another shape, or a reader fails.
     """
-    _, doc_id, metadata_of, score_of = readers
-    rows = _rows(result, readers.hits)
+    hits, doc_id, metadata_of, score_of = readers
+    rows = _rows(result, hits)
     if not rows:
         return Documents((), (), ())
     natives: Sequence[Any] = rows
@@ -115,80 +107,65 @@ def read_documents(result: object, readers: Readers = _NONE) -> Documents:
         natives, scores = zip(*rows, strict=True)
     documents = [row_of(native) for native in natives]
     if doc_id is None:
-        ids = [_id_of(document) for document in documents]
+        ids = _each(name_of, documents, _NO_ID)
     else:
-        ids = _told("doc_id", doc_id, natives, id_text)
+        ids = _each(lambda native: id_text(doc_id(native)), natives, _DOC_ID)
     if metadata_of is None:
         metadata = [_metadata_of(document) for document in documents]
     else:
-        metadata = _told("metadata", metadata_of, natives, _mapping_or_none)
+        metadata = _each(lambda native: _given_mapping(metadata_of(native)), natives, _METADATA)
     if score_of is not None:
-        scores = _told("score", score_of, rows, _float_or_none)
+        scores = _each(lambda row: _as_float(score_of(row)), rows, _SCORE)
     elif scores is None:
         scores = scores_in(documents)
     return Documents(ids, metadata, scores if all(map(is_number, scores)) else None)
 
 
+def _id_in_row(row: object) -> str:
+    (doc_id,) = read_documents([row]).ids
+    return doc_id
+
+
 def _rows(result: object, hits: Reader | None) -> Sequence[Any]:
     if hits is not None:
-        (result,) = _told("hits", hits, (result,))
+        (result,) = _each(hits, [result], _HITS)
     else:
         with suppress(DataError):  # a set, or the results of several queries
             result = listed(result)
     if isinstance(result, Sequence) and not isinstance(result, (str, bytes)):
         return result
-    message = f"expected a list of documents, got {type(result).__name__}"
-    raise _UnreadableError(message, _NO_LIST if hits is None else _FAILED["hits"])
+    raise _UnreadableError(_NO_LIST if hits is None else _HITS)
 
 
-def _told(
-    name: str,
-    read: Reader,
-    values: Iterable[Any],
-    check: Callable[[Any], Any] = lambda value: value,
-) -> list[Any]:
+def _each(read: Reader, values: Iterable[Any], otherwise: str) -> list[Any]:
     try:
-        return [check(read(value)) for value in values]
+        return [read(value) for value in values]
     except Exception as error:
-        message = f"{name}= raised {type(error).__name__}, or returned something else"
-        raise _UnreadableError(message, _FAILED[name]) from error
+        raise _UnreadableError(otherwise) from error
 
 
 # The id, the metadata and the scores of documents of any kind.
 
 
-def _named(text: str) -> str:
-    return text_id(text) if len(text.split(maxsplit=1)) > 1 else text
-
-
-def _id_of(document: object) -> str:
-    if isinstance(document, str):
-        return _named(document)
-    value = document if isinstance(document, Integral) else id_in(document)
-    if value is None and isinstance(text := value_of(document, "page_content"), str):
-        return text_id(text)  # as LangChain's documents are named where they are observed
-    try:
-        return id_text(value)
-    except DataError as error:
-        message = f"a document of type {type(document).__name__} has no id; expected {SHAPES}"
-        raise _UnreadableError(message, _NO_ID) from error
+def name_of(document: object) -> str:
+    """Return the id of a document; a text with white space in it is known by its hash."""
+    if isinstance(document, str) and len(document.split(maxsplit=1)) > 1:
+        return text_id(document)
+    return id_of(document)
 
 
 def _metadata_of(document: object) -> Mapping[str, object] | None:
     """Return the first mapping that holds tags, or else the first of all."""
     if isinstance(document, str):
         return None
-    first, *others = _METADATA
+    first, *others = _PLACES
     places = (value_of(document, first), document, *(value_of(document, name) for name in others))
     mappings = [found for place in places if (found := _mapping(place)) is not None]
-    for found in mappings:
-        if _SOURCE in found or _STYLE in found:
-            return found
-    for found in mappings:  # as LangChain writes a payload
-        inner = _mapping(found.get("metadata"))
-        if inner and (_SOURCE in inner or _STYLE in inner):
-            return inner
-    return mappings[0] if mappings else None
+    inner = (_mapping(found.get("metadata")) for found in mappings)  # as LangChain writes a payload
+    tagged = (
+        found for found in (*mappings, *inner) if found and not found.keys().isdisjoint(_TAGS)
+    )
+    return next(tagged, mappings[0] if mappings else None)
 
 
 def _mapping(value: object) -> Mapping[str, object] | None:
@@ -198,131 +175,57 @@ def _mapping(value: object) -> Mapping[str, object] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _mapping_or_none(value: object) -> Mapping[str, object] | None:
+def _given_mapping(value: object) -> Mapping[str, object] | None:
     found = _mapping(value)
-    if found is None and value is not None:
+    if found is None is not value:
         raise DataError(f"expected a mapping, got {type(value).__name__}")
     return found
 
 
-def _float_or_none(value: Any) -> float | None:  # noqa: ANN401
+def _as_float(value: Any) -> float | None:  # noqa: ANN401
     return None if value is None else float(value)
 
 
-# What is done with the results of an observed function.
+# Observe a function from a query to documents.
 
 
-class Watch:
-    """The recorder of one function, until it ends."""
+class _Watch:
+    """The recorder of one function, until the observation ends."""
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, readers: Readers = _NONE
     ) -> None:
-        self.recorder: Recorder | None = recorder
+        self.recorder = recorder
+        self.is_on = True
         doc_id = recorder.doc_id
         self._readers = readers if doc_id is None else readers._replace(doc_id=doc_id)
         self._first = ""
         with guarded(recorder.dropped, "signature could not be read"), suppress(ValueError):
             # some built-in functions have none
             self._first = next(iter(inspect.signature(function).parameters), "")
+        recorder.read_ids_by(_id_in_row)
+
+    def retrieval(self) -> AbstractContextManager[bool]:
+        """Stand around a call; tell whether it is to be recorded."""
+        return self.recorder.retrieval() if self.is_on else nullcontext(False)
 
     def end(self) -> None:
         """Make the wrapper pass everything on."""
-        self.recorder = None
+        self.is_on = False
 
-    def query(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """Return the query, the first argument, where it is a text."""
-        value = args[0] if args else kwargs.get(self._first)
-        return value if isinstance(value, str) else None
-
-    def record(self, rows: object, query: str | None) -> None:
+    def record(self, rows: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record a result; count it as dropped where it is no list of documents."""
         recorder = self.recorder
-        if recorder is not None:
-            try:
-                ids, metadata, scores = read_documents(rows, self._readers)
-            except _UnreadableError as error:
-                recorder.dropped.add(error.reason, error=error.__cause__ or error)
-            except Exception as error:  # noqa: BLE001 - of the application's own objects
-                recorder.dropped.add(_NO_LIST, error=error)
-            else:
-                recorder.record(ids, metadata=metadata, scores=scores, query=query)
-
-    def steps(self, kind: type[_Steps], inner: Any, query: str | None) -> Any:  # noqa: ANN401
-        """Return a generator of this kind, or what records it when it ends."""
-        return inner if self.recorder is None else kind(inner, self, self.recorder, query)
-
-
-@dataclass
-class _Steps:
-    """A generator of which every step is a block of its own, recorded when it ends.
-
-    One block around all of it would take the retrievals of whoever iterates for nested.
-    """
-
-    inner: Any
-    watch: Watch
-    recorder: Recorder
-    query: str | None
-    _rows: list[Any] = field(default_factory=list)
-    _first: bool = True
-
-    def __iter__(self) -> _Steps:
-        return self
-
-    def __next__(self) -> Any:  # noqa: ANN401
-        return self.send(None)
-
-    def send(self, value: Any) -> Any:  # noqa: ANN401
-        return self._step(self.inner.send, value)
-
-    def throw(self, *error: Any) -> Any:  # noqa: ANN401
-        return self._step(self.inner.throw, *error)
-
-    def close(self) -> None:
-        self.inner.close()
-        self._end()
-
-    def _step(self, step: Callable[..., Any], *values: Any) -> Any:  # noqa: ANN401
+        if not self.is_on:
+            return
+        query = args[0] if args else kwargs.get(self._first)
         try:
-            with self.recorder.retrieval() as first:
-                self._first &= first
-                row = step(*values)
-        except StopIteration:
-            self._end()
-            raise
-        self._rows.append(row)
-        return row
-
-    def _end(self) -> None:
-        if self._first:
-            self.watch.record(self._rows, self.query)
-
-
-class _AsyncSteps(_Steps):
-    async def asend(self, value: Any) -> Any:  # noqa: ANN401
-        return await self._async_step(self.inner.asend, value)
-
-    async def athrow(self, error: BaseException) -> Any:  # noqa: ANN401
-        return await self._async_step(self.inner.athrow, error)
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
-        self._end()
-
-    async def _async_step(self, step: Callable[..., Any], value: Any) -> Any:  # noqa: ANN401
-        try:
-            with self.recorder.retrieval() as first:
-                self._first &= first
-                row = await step(value)
-        except StopAsyncIteration:
-            self._end()
-            raise
-        self._rows.append(row)
-        return row
-
-
-# Observe a function from a query to documents.
+            ids, metadata, scores = read_documents(rows, self._readers)
+        except Exception as error:  # noqa: BLE001 - of the application's own objects
+            reason = str(error) if isinstance(error, _UnreadableError) else _NO_LIST
+            recorder.dropped.add(reason, error=error.__cause__ or error)
+        else:
+            recorder.record(ids, metadata, scores, query if isinstance(query, str) else None)
 
 
 def attach(obj: object, recorder: Recorder, **readers: Reader) -> Attachment | None:
@@ -337,81 +240,103 @@ def attach(obj: object, recorder: Recorder, **readers: Reader) -> Attachment | N
     """
     if not callable(obj) or isinstance(obj, type):
         return None
-    watch = Watch(obj, recorder, Readers(**readers))
+    watch = _Watch(obj, recorder, Readers(**readers))
     kinds = (obj, type(obj).__call__)
     found = (wrap for makes, _, wrap in _UNFINISHED if any(map(makes, kinds)))
-    wrapper = next(found, _function)(obj, watch)
+    wrapper = next(found, _plain)(obj, watch)
     updated = ("__dict__",) if isinstance(obj, (FunctionType, MethodType)) else ()
     return Attachment(update_wrapper(wrapper, obj, updated=updated), watch.end)
 
 
-def _function(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+def _plain(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
     def plain(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        recorder = watch.recorder
-        if recorder is None:
-            return function(*args, **kwargs)
-        with recorder.retrieval() as first:
+        with watch.retrieval() as first:
             result = function(*args, **kwargs)
             if not isinstance(result, list):
                 for _, is_kind, wrap in _UNFINISHED:  # of a lambda around a coroutine function
                     if is_kind(result):
                         return wrap(lambda *_, **__: result, watch)(*args, **kwargs)
-            if first:
-                watch.record(result, watch.query(args, kwargs))
-            return result
+        if first:
+            watch.record(result, args, kwargs)
+        return result
 
     return plain
 
 
-def _coroutine_function(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+def _coroutine(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
     async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        recorder = watch.recorder
-        if recorder is None:
-            return await function(*args, **kwargs)
-        with recorder.retrieval() as first:
+        with watch.retrieval() as first:
             result = await function(*args, **kwargs)
-            if first:
-                watch.record(result, watch.query(args, kwargs))
-            return result
+        if first:
+            watch.record(result, args, kwargs)
+        return result
 
     return coroutine
 
 
-def _generator_function(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+# Every step of a generator is a block of its own: one around all of it would take the retrievals of
+# whoever iterates for nested. It is recorded when it ends or is closed.
+
+
+def _generator(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
     def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401
         inner = function(*args, **kwargs)
-        return (yield from watch.steps(_Steps, inner, watch.query(args, kwargs)))
+        rows: list[Any] = []
+        observed = True
+        step = partial(next, inner)
+        while True:
+            try:
+                with watch.retrieval() as first:
+                    observed &= first
+                    rows.append(step())
+            except StopIteration as stop:
+                if observed:
+                    watch.record(rows, args, kwargs)
+                return stop.value
+            try:
+                step = partial(inner.send, (yield rows[-1]))
+            except GeneratorExit:
+                inner.close()
+                if observed:
+                    watch.record(rows, args, kwargs)
+                raise
+            except BaseException as error:  # noqa: BLE001 - thrown in: it is the function's
+                step = partial(inner.throw, error)
 
     return generator
 
 
-def _async_generator_function(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+def _async_generator(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
     async def generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401
         inner = function(*args, **kwargs)
-        steps = watch.steps(_AsyncSteps, inner, watch.query(args, kwargs))
-        step = steps.asend
-        value = None
+        rows: list[Any] = []
+        observed = True
+        step = inner.__anext__
         while True:
             try:
-                row = await step(value)
+                with watch.retrieval() as first:
+                    observed &= first
+                    rows.append(await step())
             except StopAsyncIteration:
+                if observed:
+                    watch.record(rows, args, kwargs)
                 return
             try:
-                step = steps.asend
-                value = yield row
+                step = partial(inner.asend, (yield rows[-1]))
             except GeneratorExit:
-                await steps.aclose()
+                await inner.aclose()
+                if observed:
+                    watch.record(rows, args, kwargs)
                 raise
             except BaseException as error:  # noqa: BLE001 - thrown in: it is the function's
-                step = steps.athrow
-                value = error
+                step = partial(inner.athrow, error)
 
     return generator
 
 
 # What makes a result that is not finished, what tells one, and how the function is observed.
 _UNFINISHED = (
-    (inspect.iscoroutinefunction, inspect.iscoroutine, _coroutine_function),
-    (inspect.isgeneratorfunction, inspect.isgenerator, _generator_function),
-    (inspect.isasyncgenfunction, inspect.isasyncgen, _async_generator_function),
+    (inspect.iscoroutinefunction, inspect.iscoroutine, _coroutine),
+    (inspect.isgeneratorfunction, inspect.isgenerator, _generator),
+    (inspect.isasyncgenfunction, inspect.isasyncgen, _async_generator),
 )

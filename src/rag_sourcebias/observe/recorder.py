@@ -241,8 +241,13 @@ class Delivery:
         """Tell the observer of a stage of a request that it was told of; of no other."""
         with guarded(self.dropped, f"{stage} documents could not be read"):
             rows = listed(documents)
+            failed: Exception | None = None
             for reader in self.id_readers:
-                doc_ids = [id_of(row) if reader is None else reader(row) for row in rows]
+                try:
+                    doc_ids = [id_of(row) if reader is None else reader(row) for row in rows]
+                except Exception as error:  # noqa: BLE001 - made for documents of another kind
+                    failed = error
+                    continue
                 earlier = self.requests.before(doc_ids)
                 if earlier is None:
                     continue
@@ -259,6 +264,8 @@ class Delivery:
                 with guarded(self.dropped, "observer raised"):
                     self.observer.observe(event)
                 return
+            if failed is not None:
+                raise failed
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything put so far was observed; False when time ran out."""
@@ -283,7 +290,8 @@ class _LastStep:
             told, failed = lookup.told(told)
             if failed:
                 self.seen.note(failed)
-            self.seen.add(told.tags)
+            if told.earlier is None:
+                self.seen.add(told.tags)
         self.observer.observe(told)
 
 
@@ -338,6 +346,10 @@ class Recorder:
     ----------
     reads_metadata : bool
         Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store.
+    requests : Requests
+        The latest stages of what any recorder of this observer recorded.
+    read_ids_by : callable
+        ``read_ids_by(reader)`` also reads documents that are said to be shown in this way.
     dropped : DroppedEvents
         Events lost by any recorder of this observer.
     begin, end : callable
@@ -380,7 +392,9 @@ class Recorder:
         self._tags = MetadataTags()
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
-        self._delivery.read_ids_by(doc_id)
+        self.read_ids_by = self._delivery.read_ids_by
+        self.read_ids_by(doc_id)
+        self.requests = self._delivery.requests
         self.dropped = self._delivery.dropped
         quick = getattr(store, "inline", False) is True
         self._lookup = TagLookup(store) if store is not None and quick else None
@@ -449,20 +463,24 @@ class Recorder:
         """
         with guarded(self.dropped, "result could not be read"):
             tags, n_bad = self._tags.read(metadata)
-            key = self._query_key
-            requests = self._delivery.requests
+            requests = self.requests
             named_ids = tuple(doc_ids) if texts is None else named(doc_ids, texts)
             earlier = None if stage == "retrieved" else requests.before(named_ids, request)
             if earlier is None:
                 request = requests.begin(request)
                 all_labels = self._labels_now(labels, carried)
+                key = self._query_key
+                query_id = "" if key is None or query is None else hash_query(query, key=key)
             else:  # those of its request, to be counted in the place of the earlier stage
                 request = earlier.request
+                if (stage, named_ids) == (earlier.stage, earlier.ranked.doc_ids):
+                    return request
                 all_labels = dict(earlier.labels)
+                query_id = earlier.ranked.query_id
                 tags = tags or tags_of(earlier, named_ids)
             event = RetrievalEvent(
                 ranked=RankedList(
-                    query_id="" if key is None or query is None else hash_query(query, key=key),
+                    query_id=query_id,
                     doc_ids=named_ids,
                     scores=None if scores is None else np.array(list(scores), np.float64),
                 ),
@@ -479,7 +497,8 @@ class Recorder:
                     self.note(failed)
             requests.keep(event)
             with guarded(self.dropped, "observer raised"):
-                if self._seen is not None:  # with a store that is asked later, the last step counts
+                # with a store that is asked later, the last step counts
+                if self._seen is not None and earlier is None:
                     self._seen.add(event.tags)
                 self._sink(event)
             return request

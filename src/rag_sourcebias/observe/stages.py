@@ -40,8 +40,8 @@ class Requests(Locked):
 
     A stage belongs to the request that its framework names; where it names none, to the one that
     was retrieved last in the same context (a thread, a task); where that is another's, as in a
-    graph whose nodes have contexts of their own, to the one retrieved last that had one of its
-    documents.
+    graph whose nodes have contexts of their own, to the one retrieved last that had all of its
+    documents, or failing that, one of them.
     """
 
     def _after_fork(self) -> None:
@@ -71,10 +71,14 @@ class Requests(Locked):
             here = self._latest.get(_latest_here.get())
             if here is not None and (not wanted or wanted.intersection(here.ranked.doc_ids)):
                 return here
+            some = None
             for event in reversed(self._latest.values()):
-                if wanted.intersection(event.ranked.doc_ids):
+                common = wanted.intersection(event.ranked.doc_ids)
+                if common and len(common) == len(wanted):
                     return event
-        return None
+                if common and some is None:
+                    some = event
+            return some
 
 
 def tags_of(earlier: RetrievalEvent, doc_ids: Sequence[str]) -> tuple[DocTags, ...]:

@@ -143,6 +143,14 @@ class EncoderContract(ContractKit):
         np.testing.assert_allclose(query, self.embed_query(native, QUERY), rtol=1e-6)
 
 
+class _Retrievals(CollectingObserver):
+    """Keeps what was retrieved, and no later stage of it."""
+
+    def observe(self, event: RetrievalEvent) -> None:
+        if event.earlier is None:
+            super().observe(event)
+
+
 # Results stay as they are and every retrieval counts exactly once.
 
 
@@ -157,7 +165,7 @@ class CountingContract(RetrievalHooks):
         bare = self.search(target, QUERY)
         # copied: both results may hold the same documents, into which an adapter could write
         before = copy.deepcopy(self.content(bare))
-        with self.attach(target, CollectingObserver()) as handle:
+        with self.attach(target, _Retrievals()) as handle:
             seen = self.search(handle.target, QUERY)
         assert type(seen) is type(bare)
         assert len(self.doc_ids(bare)) == len(DOCUMENTS)
@@ -165,7 +173,7 @@ class CountingContract(RetrievalHooks):
 
     def test_the_observer_sees_the_ranking_that_is_returned(self) -> None:
         """Ids in the order in which the application gets them."""
-        observer = CollectingObserver()
+        observer = _Retrievals()
         with self.attach(self.build(DOCUMENTS), observer) as handle:
             result = self.search(handle.target, QUERY)
         (event,) = observer.events
@@ -176,7 +184,7 @@ class CountingContract(RetrievalHooks):
     def test_async_queries_are_observed_once_each(self) -> None:
         """Alone and gathered."""
         self.need("async")
-        observer = CollectingObserver()
+        observer = _Retrievals()
 
         async def ask(target: object) -> list[Any]:
             alone = await self.asearch(target, QUERY)
@@ -192,7 +200,7 @@ class CountingContract(RetrievalHooks):
     def test_a_batch_is_observed_query_by_query(self) -> None:
         """As many events as queries."""
         self.need("batch")
-        observer = CollectingObserver()
+        observer = _Retrievals()
         with self.attach(self.build(DOCUMENTS), observer) as handle:
             results = self.search_batch(handle.target, [f"{QUERY} {n}" for n in range(5)])
         assert len(results) == 5
@@ -206,7 +214,7 @@ class CountingContract(RetrievalHooks):
     def test_a_nested_retrieval_counts_once(self) -> None:
         """One user query through a composite of two is one event, with the final ranking."""
         self.need("nested")
-        observer = CollectingObserver()
+        observer = _Retrievals()
         composite = self.build_nested(self.build(DOCUMENTS))
         with self.attach(composite, observer) as handle:
             result = self.search(handle.target, QUERY)
@@ -219,7 +227,7 @@ class CountingContract(RetrievalHooks):
 
     def test_attached_twice_counts_once(self) -> None:
         """The same observer, registered twice, sees each retrieval once."""
-        observer = CollectingObserver()
+        observer = _Retrievals()
         target = self.build(DOCUMENTS)
         with self.attach(target, observer) as outer:
             with self.attach(outer.target, observer) as inner:
@@ -230,7 +238,7 @@ class CountingContract(RetrievalHooks):
 
     def test_two_observers_both_see_everything(self) -> None:
         """Also when the first one leaves first."""
-        one, two = CollectingObserver(), CollectingObserver()
+        one, two = _Retrievals(), _Retrievals()
         target = self.build(DOCUMENTS)
         first = self.attach(target, one)
         second = self.attach(first.target, two)
@@ -292,7 +300,7 @@ class RecordingContract(RetrievalHooks):
     def test_tags_of_the_metadata_are_observed(self) -> None:
         """Untagged documents are counted as untagged, never as human."""
         self.need("metadata")
-        observer = CollectingObserver()
+        observer = _Retrievals()
         with self.attach(self.build(DOCUMENTS), observer) as handle:
             result = self.search(handle.target, QUERY)
         (event,) = observer.events
@@ -329,7 +337,7 @@ class RecordingContract(RetrievalHooks):
 
     def test_labels_reach_the_observer(self) -> None:
         """As they were given."""
-        observer = CollectingObserver()
+        observer = _Retrievals()
         with self.attach(self.build(DOCUMENTS), observer, labels={"route": "search"}) as handle:
             self.search(handle.target, QUERY)
         assert observer.events[0].labels["route"] == "search"
@@ -339,7 +347,10 @@ class RecordingContract(RetrievalHooks):
 
 
 class _Raising:
+    n_told = 0
+
     def observe(self, event: RetrievalEvent) -> None:
+        self.n_told += 1
         raise RuntimeError(f"observer cannot take {len(event.ranked)} documents")
 
 
@@ -352,7 +363,7 @@ class _Blocked:
 
     def observe(self, event: RetrievalEvent) -> None:
         self.release.wait(PATIENCE)
-        self.n_seen += len(event.ranked) > 0
+        self.n_seen += event.earlier is None
 
 
 class _BrokenStore(MemoryTagStore):
@@ -371,23 +382,24 @@ class RobustnessContract(RetrievalHooks):
     def test_an_observer_that_raises_changes_nothing(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The result is intact, one line is logged, one event is counted as dropped."""
-        target = self.build(DOCUMENTS)
+        """The result is intact, one line is logged, every event is counted as dropped."""
+        target, observer = self.build(DOCUMENTS), _Raising()
         bare = self.content(self.search(target, QUERY))
         with (
             caplog.at_level(logging.WARNING, "rag_sourcebias"),
-            self.attach(target, _Raising()) as handle,
+            self.attach(target, observer) as handle,
         ):
             assert self.content(self.search(handle.target, QUERY)) == bare
             assert handle.flush(PATIENCE)
-            assert dict(handle.dropped.by_reason) == {"observer raised": 1}
+            assert dict(handle.dropped.by_reason) == {"observer raised": observer.n_told}
+            assert observer.n_told > 0
         (line,) = [r for r in caplog.records if r.name.startswith("rag_sourcebias")]
         assert QUERY not in line.getMessage()
 
     def test_a_tag_store_that_fails_changes_nothing(self) -> None:
         """The retrieval is kept, its documents count as those whose tags cannot be read."""
         target = self.build(DOCUMENTS)
-        observer = CollectingObserver()
+        observer = _Retrievals()
         bare = self.content(self.search(target, QUERY))
         with self.attach(target, observer, tags=_BrokenStore()) as handle:
             assert self.content(self.search(handle.target, QUERY)) == bare
@@ -399,7 +411,7 @@ class RobustnessContract(RetrievalHooks):
 
     def test_a_failing_retrieval_raises_as_before(self) -> None:
         """The application sees its own error, and later retrievals are still counted."""
-        observer = CollectingObserver()
+        observer = _Retrievals()
         with (
             self.attach(self.build_failing(), observer) as handle,
             pytest.raises(ContractFailure),
@@ -425,7 +437,7 @@ class RobustnessContract(RetrievalHooks):
 
     def test_suppress_and_close_end_the_observation(self) -> None:
         """Closing restores the object; closing twice does no harm."""
-        observer = CollectingObserver()
+        observer = _Retrievals()
         target = self.build(DOCUMENTS)
         kind, before = type(target), set(getattr(target, "__dict__", ()))
         bare = self.content(self.search(target, QUERY))

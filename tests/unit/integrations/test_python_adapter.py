@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+import rag_sourcebias as rsb
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.observe.events import hash_query, text_id
 from rag_sourcebias.observe.observers import CollectingObserver
@@ -305,3 +306,27 @@ def test_a_function_that_calls_another_observed_one_counts_once() -> None:
     first.close()
     assert [event.ranked.doc_ids for event in observer.events] == [("a", "b", "a")]
     assert len(inner_only.events) == 2
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        ["The river floods.", "The meadow is dry.", "c"],
+        [("The river floods.", 0.5), ("b", 0.25), ("c", 0.1)],
+        [{"id": "a"}, {"id": "b"}, {"id": "c"}],
+    ],
+)
+def test_what_a_function_of_the_application_leaves_of_it_is_a_stage(found: list[Any]) -> None:
+    observer = CollectingObserver()
+    with instrument(lambda query: found, observer) as handle:
+        rsb.shown(handle.target("q")[:2], stage="reranked")
+        rsb.shown([])
+        assert handle.dropped.total == 0
+    retrieved, reranked, shown = observer.events
+    assert reranked.ranked.doc_ids == retrieved.ranked.doc_ids[:2]
+    assert (reranked.stage, shown.stage, shown.ranked.doc_ids) == ("reranked", "shown", ())
+    assert len({event.request for event in observer.events}) == 1
+    with instrument(lambda query: found, observer) as handle:
+        handle.target("q")
+        rsb.shown([object()])  # read by nobody: counted, and nothing else happens
+        assert list(handle.dropped.by_reason) == ["shown documents could not be read"]
