@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3191,
     "testing": 3057,
     ".": 4410,
-    "integrations": 28523,
+    "integrations": 28511,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

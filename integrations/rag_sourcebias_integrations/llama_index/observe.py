@@ -163,8 +163,8 @@ class SourceBiasEventHandler(Observing, BaseEventHandler, BaseSpanHandler[BaseSp
         recorder = self._recorder
         span_id = event.span_id
         if isinstance(event, RetrievalStartEvent):
-            call = self._calls.get(span_id)
-            if not self._stopped and (self._only is None or (call is not None and call.observed)):
+            observed = getattr(self._calls.get(span_id), "observed", self._only is None)
+            if observed and not self._stopped:
                 recorder.begin(span_id)
         elif isinstance(event, SpanDropEvent):
             recorder.end(span_id)
@@ -193,7 +193,7 @@ class SourceBiasEventHandler(Observing, BaseEventHandler, BaseSpanHandler[BaseSp
     ) -> None:
         """Note that a call began."""
         around = self._calls.get(parent_id)
-        observed = _belongs(instance, self._only) or (around is not None and around.observed)
+        observed = _belongs(instance, self._only) or getattr(around, "observed", False)
         self._calls[id_] = _Call(around, observed, isinstance(instance, _ENGINES))
 
     def span_exit(
@@ -255,7 +255,7 @@ class SourceBiasEventHandler(Observing, BaseEventHandler, BaseSpanHandler[BaseSp
         """
         before = self._recorder.requests.before
         while call is not None:
-            latest = [before((), name) for name in reversed(call.requests)]
+            latest = map(partial(before, ()), reversed(call.requests))
             waiting = [one for one in latest if one is not None and one.stage != "shown"]
             if waiting:
                 whole = [one for one in waiting if given.issubset(one.ranked.doc_ids)]

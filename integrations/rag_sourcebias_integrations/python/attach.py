@@ -122,8 +122,7 @@ def read_documents(result: object, readers: Readers = _NONE) -> Documents:
 
 
 def _id_in_row(row: object) -> str:
-    (doc_id,) = read_documents([row]).ids
-    return doc_id
+    return read_documents([row]).ids[0]
 
 
 def _rows(result: object, hits: Reader | None) -> Sequence[Any]:
