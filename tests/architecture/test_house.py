@@ -32,7 +32,7 @@ NODES = {
     "judged": 26375,
     "llm": 4019,
     "measure": 8782,
-    "monitor": 22119,
+    "monitor": 22734,
     "neural": 11074,
     "observe": 19492,
     "pairs": 20943,

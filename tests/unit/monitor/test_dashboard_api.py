@@ -69,6 +69,7 @@ def test_overview(ask: Asker, log: Path, follower: LogFollower) -> None:
         "name": "events.db",
         "n_written": N,
         "n_kept": N,
+        "n_later": 0,
         "since": START,
         "until": START + 30 * (N - 1),
         "size_bytes": found["log"]["size_bytes"],

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.monitor.dashboard.source import DashboardSource, Part
 from rag_sourcebias.monitor.follow import LogFollower, replay
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.observe.events import RetrievalEvent
@@ -103,3 +104,44 @@ def test_a_monitor_of_its_own_takes_the_latest_stage(tmp_path: Path) -> None:
     (snapshot,) = monitor.snapshot()
     assert snapshot.n_retrievals == N
     assert snapshot.n_documents == sum(len(told[-1].tags) for told in requests)
+
+
+def by_hand(event: RetrievalEvent) -> float:
+    weights = 1 / np.log2(np.arange(len(event.tags)) + 2)
+    human = [tags.source == "human" for tags in event.tags]
+    return float(weights[human].sum() / weights.sum()) if event.tags else float("nan")
+
+
+def test_the_page_compares_the_stages_of_the_same_requests(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    requests = [stages(rng, i) for i in range(N)]
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        for i, told in enumerate(requests):
+            for event in told:
+                log.record(event, at=START + 100.0 * i)
+    found = DashboardSource(path).stages(Part())
+    several = [told for told in requests if len(told) > 1]
+    assert found["requests"] == len(several) < N
+    first, second, third = found["stages"]
+    assert [one["stage"] for one in found["stages"]] == ["retrieved", "reranked", "shown"]
+    human = first["groups"].index("human")
+    before = np.array([by_hand(told[0]) for told in several])
+    after = np.array([by_hand(told[1]) for told in several])
+    assert first["shares"][human]["mean"] == pytest.approx(before.mean(), abs=1e-12)
+    assert second["shares"][human]["mean"] == pytest.approx(np.nanmean(after), abs=1e-12)
+    assert second["empty"] == np.isnan(after).sum() > 0
+    change = (after - before)[~np.isnan(after)]
+    half = 1.959963984540054 * change.std(ddof=1) / np.sqrt(len(change))
+    told_change = second["changes"][human]
+    assert told_change["mean"] == pytest.approx(change.mean(), abs=1e-12)
+    assert told_change["upper"] - told_change["mean"] == pytest.approx(half, abs=1e-12)
+    assert told_change["upper"] < 0  # the reranker favours LLM text
+    assert third["requests"] == sum(len(told) == 3 for told in requests)
+
+
+def test_the_page_says_nothing_of_stages_where_there_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        log.observe(stages(np.random.default_rng(1), 1)[0])
+    assert DashboardSource(path).stages(Part()) == {"stages": [], "requests": 0}

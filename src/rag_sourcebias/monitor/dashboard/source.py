@@ -19,6 +19,7 @@ from rag_sourcebias._version import __version__
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.means import normal_quantile
+from rag_sourcebias.monitor.dashboard.stages import stages_of
 from rag_sourcebias.monitor.data import Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.observe.labels import OTHER
@@ -105,6 +106,7 @@ VIEWS: Mapping[str, type[Struct]] = {
     "series": OverTime,
     "alarms": Latest,
     "retrievals": Newest,
+    "stages": Part,
 }
 """Methods of a source that are views below ``/api/``, with what each is asked."""
 
@@ -276,7 +278,7 @@ def _plain(part: EventColumns, row: int) -> dict[str, Any]:
 
 _MOST_LABEL_SETS = 1_000
 _TOLD = (
-    "n_written", "n_kept", "since", "until", "bad_tags",
+    "n_written", "n_kept", "n_later", "since", "until", "bad_tags",
     "dropped", "overflowed", "event_labels", "odd_sources",
 )  # fmt: skip
 _DOCUMENT_IDS = (
@@ -500,6 +502,27 @@ class DashboardSource:
         """Return the latest alarms, newest first."""
         alarms = () if self.follower is None else self.follower.monitor.alarms
         return {"alarms": alarms[::-1][: latest.limit], "n": len(alarms)}
+
+    def stages(self, wanted: Part) -> dict[str, Any]:
+        """Return what was left of the latest requests from stage to stage.
+
+        Nothing where no request has a second stage, or none was recorded.
+        """
+        found: list[EventColumns] = []
+        if log_summary(self.log).n_later:
+            with closing(iter_newest(self.log, until=wanted.until)) as parts:
+                for _, part in parts:
+                    if part is None or not len(part):
+                        continue
+                    since = wanted.since or 0.0
+                    found.append(part.take(part.having(wanted.labels) & (part.times >= since)))
+                    if part.times[0] < since or sum(map(len, found)) >= _MOST_SCANNED:
+                        break
+        if not found:
+            return {"stages": [], "requests": 0}
+        whole = EventColumns.joined(found[::-1])
+        stages = stages_of(whole, by=wanted.by, level=self.confidence_level)
+        return {"stages": stages, "requests": max((one["requests"] for one in stages), default=0)}
 
     def retrievals(self, wanted: Newest) -> dict[str, Any]:
         """Return one page; ``next`` is the ``before`` of the following one, None after the last.

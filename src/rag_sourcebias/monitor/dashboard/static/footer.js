@@ -38,7 +38,7 @@ export function drawFooter(box, overview) {
   const kept = log.since === null ? [] : [" since ", h("span", { title: utc(log.since) }, time(log.since, "minute"))];
   const pairs = [
     ["Log", `${log.name}, ${bytes(log.size_bytes)}`],
-    ["Retrievals", [`${count(log.n_written)} written, ${count(log.n_kept)} kept`, kept]],
+    ["Retrievals", [`${count(log.n_written - log.n_later)}${log.n_later ? ` and ${count(log.n_later)} later stages` : ""} written, ${count(log.n_kept)} kept`, kept]],
     ["Follower", follower.error === null
       ? `${count(follower.n_read)} read, ${follower.behind ? `${count(follower.behind)} behind` : "up to date"}`
       : [h("strong", { class: log.n_written ? "bad" : null }, log.n_written ? "stopped: " : "waiting: "), follower.error]],

@@ -9,6 +9,7 @@ import { drawDrill, readDrill } from "./drill.js";
 import { drawFooter } from "./footer.js";
 import { headline } from "./headline.js";
 import { connected, lost } from "./live.js";
+import { drawStages } from "./stages.js";
 import { onChange, question, view as viewOf } from "./state.js";
 import { drawTable } from "./table.js";
 
@@ -44,6 +45,7 @@ function draw(found) {
   drawChart(found.series, { ...found.view, alarms: found.alarms?.alarms }, overview);
   drawAlarms(byId("alarm-list"), overview, found.alarms);
   drawDrill(byId("retrievals"), found.drill);
+  drawStages(byId("stages"), found.stages, found.view.by);
 }
 
 /** Everything below the headline, unless nothing happened since it was drawn. */
@@ -52,16 +54,17 @@ async function readParts() {
   const view = viewOf(overview);
   const key = JSON.stringify([view, overview.log.n_written, overview.follower.n_read, overview.alarms_active]);
   if (key === drawn.key && now - drawn.at < IDLE) return null;
-  if (!overview.log.n_written) return { key, at: now, view, series: null, alarms: null, drill: null };
+  if (!overview.log.n_written) return { key, at: now, view, series: null, alarms: null, drill: null, stages: null };
   const parameters = question(view, now);
   const wanted = new URLSearchParams([...parameters, ["measure", view.measure]]);
-  const [series, alarms, drill] = await Promise.all([
+  const [series, alarms, drill, stages] = await Promise.all([
     ask("api/series", wanted),
     ask("api/alarms", "limit=100"),
     readDrill(view, now),
+    ask("api/stages", parameters),
   ]);
   const since = Number(parameters.get("since") ?? series.starts[0] ?? now);
-  return { key, at: now, view: { ...view, since }, series, alarms, drill };
+  return { key, at: now, view: { ...view, since }, series, alarms, drill, stages };
 }
 
 async function refresh() {
