@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 from hashing_encoder import HashingEncoder
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ from rag_sourcebias.cli import app
 from rag_sourcebias.core.completions import Completion, LabelScores
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.intake.samples import load_sample
+from rag_sourcebias.monitor import read_events
 from rag_sourcebias.pairs.writing import write_beir
 from rag_sourcebias.source.shards.work import LocalEngine
 from rag_sourcebias.terminal import console
@@ -65,6 +67,32 @@ def run_page(page: str, capsys: pytest.CaptureFixture[str], **names: object) -> 
         printed.append(capsys.readouterr().out)
         assert printed[-1] == shown or not shown
     return "".join(printed)
+
+
+def test_a_service_labels_its_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "page"}
+    blocks = BLOCK.findall(PAGES["in-production.md"])
+    for code, _ in blocks:
+        exec(compile(code, "docs/in-production.md", "exec"), names)
+
+    @names["app"].get("/ask")
+    def ask(q: str) -> list[str]:
+        return names["search"](q)
+
+    client = TestClient(names["app"])
+    for session in ("s1", "s2"):
+        assert client.get("/ask?q=floods", headers={"x-session": session}).json() == ["d1", "d2"]
+    names["handle"].close()
+    assert names["log"].close()
+    found = read_events("retrievals.db")
+    assert [found.labels_at(row) for row in range(3)] == [
+        {"user": "4711"},
+        {"session": "s1", "route": "/ask"},
+        {"session": "s2", "route": "/ask"},
+    ]
 
 
 def test_quick_start_runs(
