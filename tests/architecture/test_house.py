@@ -34,7 +34,7 @@ NODES = {
     "measure": 8782,
     "monitor": 22734,
     "neural": 11074,
-    "observe": 19492,
+    "observe": 20187,
     "pairs": 20943,
     "report": 11692,
     "retrieval": 9220,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
@@ -25,7 +27,7 @@ from rag_sourcebias.observe.events import (
     closes_at_exit,
 )
 from rag_sourcebias.observe.labels import label_names, short_text
-from rag_sourcebias.observe.log.journal import Journal, folder_of
+from rag_sourcebias.observe.log.journal import Journal, taking_turns
 from rag_sourcebias.observe.log.schema import (
     EVENT_LABELS,
     Documents,
@@ -33,7 +35,7 @@ from rag_sourcebias.observe.log.schema import (
     open_for_writing,
 )
 from rag_sourcebias.observe.log.writing import LogWriter, line_of
-from rag_sourcebias.observe.unobserved import suppress
+from rag_sourcebias.observe.unobserved import suppress as unobserved
 
 logger = logging.getLogger("rag_sourcebias.observe")
 _IDLE_SECONDS = 30.0  # how often a quiet log looks for what is too old
@@ -46,20 +48,21 @@ _FORK_SECONDS = 1.0  # a fork waits so long for a batch that is being written
 
 
 _logs: WeakSet[EventLog] = WeakSet()
-_standing: list[EventLog] = []
+_of_thread = threading.local()  # several threads may fork at once
 
 
 def _before() -> None:
-    _standing[:] = [log for log in _logs if log._taking.acquire(timeout=_FORK_SECONDS)]
+    _of_thread.stands = [log for log in _logs if log._taking.acquire(timeout=_FORK_SECONDS)]
 
 
 def _in_parent() -> None:
-    while _standing:
-        _standing.pop()._taking.release()
+    for log in _of_thread.stands:
+        log._taking.release()
+    _of_thread.stands = []
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_standing.clear)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent)
 
 
 class EventLog(Locked):
@@ -206,10 +209,11 @@ class EventLog(Locked):
         try:
             create_folder(self.path.parent, self._settings.file_mode)
             settings = self._settings
-            database = open_for_writing(
-                self.path, busy_seconds=settings.busy_seconds, file_mode=settings.file_mode
-            )
-            database.close()
+            with taking_turns(self.path, settings.busy_seconds):
+                database = open_for_writing(
+                    self.path, busy_seconds=settings.busy_seconds, file_mode=settings.file_mode
+                )
+                database.close()
         except (OSError, sqlite3.Error, UnsupportedVersionError) as error:
             self._say("cannot be opened yet", error)
 
@@ -239,10 +243,12 @@ class EventLog(Locked):
             return
         try:
             self._journal.append(line)
-            self._n_recorded += 1
-            self._start()
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
             self.dropped.add("journal could not be written", error=error)
+            return
+        self._n_recorded += 1
+        with suppress(RuntimeError):  # no thread begins at the end of a process: others take it in
+            self._start()
 
     def note(self, text: str) -> None:
         """Keep what is to be known of what is logged; waits for nothing and raises nothing.
@@ -261,11 +267,14 @@ class EventLog(Locked):
         Returns False when that cannot be done within ``timeout`` seconds (None: no limit); it then
         waits in the journals. Blocks: use ``asyncio.to_thread`` on an event loop.
         """
+        return self._flushed(timeout)
+
+    def _flushed(self, timeout: float | None, *, ending: bool = False) -> bool:
         if not self._taking.acquire(timeout=-1 if timeout is None else timeout):
             return False
-        patience = self._settings.busy_seconds
+        seconds = math.inf if timeout is None else timeout
         try:
-            return self._take_in(patience if timeout is None else min(timeout, patience))
+            return self._take_in(seconds, ending=ending)
         finally:
             self._taking.release()
 
@@ -276,20 +285,12 @@ class EventLog(Locked):
         journals, and whoever opens the log next takes it in.
         """
         self._closed = True
-        files = self._journal.end()
-        whole = self.flush(timeout)
+        with suppress(OSError):
+            self._journal.keep()
+        self._journal.end()
+        whole = self._flushed(timeout, ending=True)
         self._wake.set()  # ends the thread
-        if whole:
-            for file in files:
-                file.unlink(missing_ok=True)
-            self._remove_folder()
         return whole
-
-    def _remove_folder(self) -> None:
-        try:
-            folder_of(self.path).rmdir()
-        except OSError:  # another process writes there
-            return
 
     def __repr__(self) -> str:
         size = self.path.stat().st_size if self.path.exists() else 0
@@ -319,19 +320,25 @@ class EventLog(Locked):
 
     def _run(self) -> None:
         """Take in what waits, every now and then, until the log is closed."""
-        with suppress():
+        with unobserved():
             while not self._closed:
                 self._wake.wait(_IDLE_SECONDS)
                 self._wake.clear()
                 if not self._closed:
                     time.sleep(self._flush_seconds)
                     with self._taking:
-                        self._take_in(self._settings.busy_seconds)
+                        self._take_in(math.inf)
 
-    def _take_in(self, patience: float) -> bool:
+    def _take_in(self, seconds: float, *, ending: bool = False) -> bool:
         """Take the journals in; False where something is left."""
+        patience = min(seconds, self._settings.busy_seconds)
         try:
-            whole = self._writer.take_in(now=self._now(), patience=patience)
+            self._journal.keep()
+            whole = self._writer.take_in(
+                now=self._now(), patience=patience, seconds=seconds, ending=ending
+            )
+        except BlockingIOError:  # another process takes them in, those of this one as well
+            return False
         except (sqlite3.Error, OSError, SourceBiasError) as error:
             self._say(_NOT_WRITTEN, error)
             return False

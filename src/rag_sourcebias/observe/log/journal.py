@@ -22,8 +22,7 @@ except ImportError:  # on Windows: an open file cannot be removed there, which i
 _FILE_SECONDS = 60.0
 _FILE_BYTES = 16_000_000
 _LOOK_AGAIN = 0.01  # seconds, while another process takes journals in
-TORN = b"\x18"
-"""Ends a line of which only a part could be written: it was never acknowledged."""
+_SURELY_ENDED = 600.0  # seconds without a line, where the file system has no locks to ask
 KEPT_SECONDS = 60.0
 """How long lines stay after they were taken in.
 
@@ -64,10 +63,7 @@ class Journal(Locked):
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self._close()  # the parent's, which stays open there
-        self._path: Path | None = None
-        self._files: list[Path] = []  # of this process, the current one last
-        self._torn = b""
+        self.end()  # the parent's, which stays open there
         self.n_bytes = 0  # appended by this process
         self.n_taken = 0  # of these, taken in
 
@@ -82,102 +78,151 @@ class Journal(Locked):
         with self._lock:
             if self.n_bytes - self.n_taken > self._most_bytes:
                 raise OSError(errno.EFBIG, "too much waits to be taken into the log")
-            if self._file is not None and self._is_ended():
-                self._close()
-            whole = self._torn + line + b"\n"
-            file = self._open() if self._file is None else self._file
-            if os.write(file, whole) != len(whole):
-                self._torn = TORN + b"\n"  # ends the half of a line that is there now
-                raise OSError(errno.ENOSPC, "only a part could be written")
-            self._torn = b""
+            if self._file is None or self._size > _FILE_BYTES or time.monotonic() > self._until:
+                self.end()
+                self._begin()
+            elif os.fstat(self._file).st_nlink == 0:
+                self._restore()
+            whole = line + b"\n" if self._size else self._header + line + b"\n"
+            self._write(whole)
             self._size += len(whole)
             self.n_bytes += len(whole)
 
-    def _is_ended(self) -> bool:
-        """Whether the current file is large, old, or somebody removed it."""
-        if self._size > _FILE_BYTES or time.monotonic() > self._until:
-            return True
-        return os.fstat(self._file).st_nlink == 0 if self._file is not None else True
+    def _write(self, whole: bytes) -> None:
+        """Append bytes; a file of which the last line is torn is ended, one without lines removed.
 
-    def _open(self) -> int:
-        create_folder(self._folder, self._file_mode)
+        Half a line is never read, and the next file begins with its first line again.
+        """
+        assert self._file is not None  # the caller has opened it
+        n = 0
+        try:
+            n = os.write(self._file, whole)
+            if n < len(whole):
+                raise OSError(errno.ENOSPC, "only a part could be written")
+        except OSError:
+            if not self._size:
+                self._path.unlink(missing_ok=True)
+            if n or not self._size:
+                self.end()
+            raise
+
+    def _begin(self) -> None:
         name = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}.jsonl"
-        path = self._folder / name
-        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, self._file_mode)
-        self._file = file
-        self._until = time.monotonic() + _FILE_SECONDS
+        self._path = self._folder / name
         self._size = 0
-        self._files.append(path)
-        lock(file)  # tells others that a process writes here
+        self._file = self._created()
+        self._until = time.monotonic() + _FILE_SECONDS
+
+    def _created(self) -> int:
+        """Create the file and lock it, which tells others that a process writes here."""
+        create_folder(self._folder, self._file_mode)
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND
+        file = os.open(self._path, flags, self._file_mode)
         if hasattr(os, "fchmod"):  # whatever the umask says
             os.fchmod(file, self._file_mode)
-        if os.write(file, self._header) != len(self._header):
-            self._close()
-            raise OSError(errno.ENOSPC, "a journal could not be begun")
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
         return file
 
-    def _close(self) -> None:
-        file = self._file
-        self._file = None
-        if file is not None:
-            with suppress(OSError):
-                os.close(file)
+    def _restore(self) -> None:
+        """Write the file again under its name: somebody removed it, perhaps before it was read.
 
-    def end(self) -> list[Path]:
-        """End the current file and return all files of this process."""
+        The log knows by the name how far it was taken in.
+        """
+        assert self._file is not None  # the caller has seen to it
+        there = os.pread(self._file, self._size, 0)
+        file = self._created()
+        if os.write(file, there) != len(there):
+            os.close(file)
+            self._path.unlink()
+            raise OSError(errno.ENOSPC, "a journal that was removed could not be written again")
+        os.close(self._file)
+        self._file = file
+
+    def keep(self) -> None:
+        """Write the file again where it is gone, and end one that is old.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written again now.
+        """
         with self._lock:
-            self._close()
-            files = self._files
-            self._files = []
-            return files
+            if self._file is None:
+                return
+            if not self._path.exists():  # moved away with its folder, perhaps
+                self._restore()
+            elif time.monotonic() > self._until:
+                self.end()
+
+    def end(self) -> None:
+        """End the current file; the next line begins another one."""
+        with self._lock:
+            file = self._file
+            self._file = None
+            if file is not None:
+                with suppress(OSError):
+                    os.close(file)
 
 
-def lock(file: int) -> bool:
-    """Lock an open file until it is closed; False where another holds it, or nothing can."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # held, or a network file system without locks
-        return False
-    return True
-
-
-@contextmanager
-def taking_turns(log: Path, patience: float) -> Iterator[None]:
-    """Let one process at a time take journals in, where the file system has locks.
+def is_written(path: Path) -> bool:
+    """Whether a process appends to a journal; where nothing can tell, whether one lately did.
 
     Raises
     ------
     OSError
+        If it cannot be opened.
+    """
+    if fcntl is None:  # an open file cannot be removed there
+        return False
+    file = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return time.time() - os.fstat(file).st_mtime < _SURELY_ENDED
+    finally:
+        os.close(file)
+    return False
+
+
+@contextmanager
+def taking_turns(log: Path, patience: float) -> Iterator[bool]:
+    """Let one process at a time work on a log; False where the file system has no locks for it.
+
+    Raises
+    ------
+    BlockingIOError
         If another one does for longer than ``patience`` seconds.
     """
     folder = folder_of(log)
-    if fcntl is None or not folder.is_dir():
-        yield
+    if fcntl is None or not folder.is_dir():  # SQLite's own locks keep batches apart
+        yield True
         return
     last = time.monotonic() + patience
     file = os.open(folder, os.O_RDONLY)
     try:
-        while not _locked(file):
+        while (turn := _turn(file)) is None:
             if time.monotonic() > last:
-                raise OSError(errno.EAGAIN, "another process takes the journals in")
+                raise BlockingIOError(errno.EAGAIN, "another process works on the log")
             time.sleep(_LOOK_AGAIN)
-        yield
+        yield turn
     finally:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_UN)  # a forked child may hold the file too
         os.close(file)
 
 
-def _locked(file: int) -> bool:
-    """Lock an open file if nobody holds it; True as well where the file system has no locks."""
+def _turn(file: int) -> bool | None:
+    """Lock a folder: None while another process holds it, False where nothing can be locked."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        return None
+    except OSError:
         return False
-    except OSError:  # SQLite's own lock, or none at all, keeps batches apart there
-        return True
     return True
 
 
@@ -205,7 +250,7 @@ def unread(path: Path, position: int, *, most: int) -> Lines | None:
             header = stream.readline()
             start = max(position, len(header))
             stream.seek(start)
-            found = stream.read(most)
+            found = stream.read(most) + stream.readline()
     except FileNotFoundError:  # taken in and removed meanwhile
         return None
     end = found.rfind(b"\n") + 1
@@ -214,18 +259,18 @@ def unread(path: Path, position: int, *, most: int) -> Lines | None:
     return Lines(path.name, header, found[:end].split(b"\n"), start + end)
 
 
-def remove_if_ended(path: Path, position: int) -> None:
-    """Remove a journal that is taken in whole, was not written for a minute, and has no writer."""
+def taken_in(path: Path) -> None:
+    """Have the minute begin after which a journal may go."""
+    with suppress(OSError):  # of another user
+        os.utime(path)
+
+
+def remove_if_ended(path: Path, position: int, *, kept_seconds: float) -> None:
+    """Remove a journal without a writer that was taken in whole, so many seconds ago."""
     with suppress(OSError):
-        found = path.stat()
-        if found.st_size > position or time.time() - found.st_mtime < KEPT_SECONDS:
-            return
-        file = os.open(path, os.O_RDONLY)
-        try:
-            if lock(file) and os.fstat(file).st_size <= position:
-                path.unlink()
-        finally:
-            os.close(file)
+        is_old = time.time() - path.stat().st_mtime >= kept_seconds
+        if is_old and not is_written(path) and unread(path, position, most=0) is None:
+            path.unlink()
 
 
 def blank(path: Path, is_meant: Callable[[bytes], bool]) -> int:

@@ -1,7 +1,6 @@
 """Both ends of a log's retrievals: what came after a number, and the newest first."""
 
 import json
-import logging
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -39,7 +38,7 @@ from rag_sourcebias.observe.log.schema import (
     tags_of,
     version_of,
 )
-from rag_sourcebias.observe.log.writing import LogWriter
+from rag_sourcebias.observe.log.writing import LogWriter, say_once
 
 # Open a log, with what its journals hold.
 
@@ -52,14 +51,13 @@ def recover(path: Path) -> None:
     if not journals_of(path):
         return
     writer = LogWriter(path, LogSettings(), DroppedEvents())
+    why = "there was not the time"
     try:
-        whole = writer.take_in(now=time.time(), patience=_SECONDS, seconds=_SECONDS)
-    except (sqlite3.Error, OSError, SourceBiasError):
-        whole = False  # on a disk that is only read, or another process is at it
-    if not whole:
-        logging.getLogger("rag_sourcebias.observe").warning(
-            "journals of event log %s hold more than could be taken in now: read it again", path
-        )
+        if writer.take_in(now=time.time(), patience=_SECONDS, seconds=_SECONDS):
+            return
+    except (sqlite3.Error, OSError, SourceBiasError) as error:
+        why = reason_of(error)  # a disk that is only read, or another process is at it
+    say_once(f"journals of event log {path} could not all be taken in ({why}): read it again")
 
 
 @contextmanager
@@ -83,10 +81,14 @@ def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=5.0)) as database:
             version = version_of(database, path)
+            if version == 0:
+                raise DataError(
+                    f"event log {path} is empty; it is begun when an EventLog next writes there"
+                )
             if version != VERSION:
                 raise UnsupportedVersionError(
-                    f"event log {path} has version {version}, this release reads {VERSION}; "
-                    "open it once with EventLog to have it migrated"
+                    f"event log {path} has version {version}, this release reads {VERSION}; read "
+                    "it with the release that wrote it"
                 )
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a message about damage

@@ -409,7 +409,9 @@ class LogSettings:
     def header(self) -> bytes:
         """Return what whoever takes a journal in has to know, as JSON."""
         known: dict[str, Any] = {name: getattr(self, name) for name in _OF_JOURNAL}
-        return json.dumps({**known, "event_labels": sorted(self.event_labels)}).encode()
+        return json.dumps(
+            {"log": VERSION, **known, "event_labels": sorted(self.event_labels)}
+        ).encode()
 
     @classmethod
     def of_header(cls, header: bytes) -> LogSettings:
@@ -418,12 +420,15 @@ class LogSettings:
         Raises
         ------
         ValueError
-            If the line is none that :meth:`header` made.
+            If the line is none that :meth:`header` made, or that of another release did.
         """
         try:
-            known = {name: json.loads(header)[name] for name in _OF_JOURNAL}
+            found = json.loads(header)
+            if found["log"] != VERSION:
+                raise ValueError(f"version {found['log']}, this release reads {VERSION}")
+            known = {name: found[name] for name in _OF_JOURNAL}
             return cls(**{**known, "event_labels": frozenset(known["event_labels"])})
-        except (LookupError, TypeError, RecursionError) as error:
+        except (LookupError, TypeError, RecursionError, DataError) as error:
             raise ValueError(f"{header!r:.80} is no first line of a journal") from error
 
 
@@ -500,6 +505,7 @@ def open_for_writing(
     """
     if os.path.lexists(path):
         check_file(path)
+        _keep_from(path)
     with suppress(OSError):  # of which SQLite will tell as well
         create_file(path, file_mode)
     database = sqlite3.connect(
@@ -514,6 +520,7 @@ def open_for_writing(
             )
         database.execute("PRAGMA journal_mode = DELETE")
         database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA cache_spill = OFF")  # before the end nothing is in the file
         if version == 0:
             _create_tables(database, path)
     except BaseException:
@@ -521,6 +528,19 @@ def open_for_writing(
             database.close()
         raise
     return database
+
+
+def _keep_from(path: Path) -> None:
+    """Raise DataError where SQLite would write a killed process's batch into another's file.
+
+    It does so as soon as it opens a file beside which the journal of that batch lies.
+    """
+    if not path.with_name(f"{path.name}-journal").exists():
+        return
+    with path.open("rb") as file:  # nobody of this process writes it: the caller has its turn
+        head = file.read(72)
+    if head and head[68:] != APPLICATION.to_bytes(4):
+        raise DataError(f"{path} is no event log, and what a killed process wrote lies beside it")
 
 
 def _create_tables(database: sqlite3.Connection, path: Path) -> None:
@@ -550,6 +570,8 @@ def version_of(database: sqlite3.Connection, path: Path) -> int:
     except sqlite3.OperationalError:
         raise  # busy, or cannot be opened: that may pass
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorname", "").startswith("SQLITE_CORRUPT"):
+            raise  # a log of which the first page is damaged
         raise DataError(f"{path} is damaged or not an event log ({reason_of(error)})") from error
     if not tables:
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import errno
 import json
 import logging
 import math
@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -32,9 +32,12 @@ from rag_sourcebias.intake.tables import pyarrow_modules
 from rag_sourcebias.observe.events import STAGES, DroppedEvents, RetrievalEvent, hash_query
 from rag_sourcebias.observe.labels import Key, short_text
 from rag_sourcebias.observe.log.journal import (
-    TORN,
+    KEPT_SECONDS,
+    folder_of,
+    is_written,
     journals_of,
     remove_if_ended,
+    taken_in,
     taking_turns,
     unread,
 )
@@ -132,7 +135,7 @@ def line_of(
     offset = now - monotonic
     ranked, n_bad = _ranked(event, settings, offset, now, at)
     earlier = None if event.earlier is None else _ranked(event.earlier, settings, offset, now)[0]
-    labels = {short_text(name): short_text(value) for name, value in event.labels.items()}
+    labels = {_text(name): _text(value) for name, value in event.labels.items()}
     key = settings.key or b""
     for name in settings.hashed_labels.intersection(labels):
         labels[name] = hash_query(event.labels[name], key=key)
@@ -171,7 +174,7 @@ def _ranked(
 def _pairs(tags: Sequence[Any]) -> tuple[list[tuple[str | None, str | None]], int]:
     """Return source and style of tags of which some may not be readable, and how many these are."""
     try:
-        return [(_name(tag.source), _name(tag.style)) for tag in tags], 0
+        return [_pair(tag.source, tag.style) for tag in tags], 0
     except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
         return _pairs_of_strange(tags)
 
@@ -181,15 +184,22 @@ def _pairs_of_strange(tags: Sequence[Any]) -> tuple[list[tuple[str | None, str |
     n_bad = 0
     for tag in tags:
         try:
-            found.append((_name(tag.source), _name(tag.style)))
+            found.append(_pair(tag.source, tag.style))
         except Exception:  # noqa: BLE001 - an object of another kind may raise anything
             found.append((None, None))
             n_bad += 1
     return found, n_bad
 
 
-def _name(name: str | None) -> str | None:
-    return name if name is None else short_text(name)
+@lru_cache(maxsize=1_000)  # as many as come back; a call costs as much as all else of a document
+def _pair(source: str | None, style: str | None) -> tuple[str | None, str | None]:
+    return (
+        None if source is None else short_text(source),
+        None if style is None else short_text(style),
+    )
+
+
+_text = lru_cache(maxsize=4_000)(short_text)
 
 
 # Turn lines into columns.
@@ -569,6 +579,11 @@ _NOTED = (
 _POSITIONS = (
     "INSERT INTO journals VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position"
 )
+# Beside the positions: the number of the next retrieval. What does not agree with it is of another
+# time than the positions, such as a copy that was laid over the file while it was written.
+_NEXT = ""
+_FORGET_SECONDS = 3_600.0  # a journal that was removed comes back under its name within a minute
+_MOST_PLACES = 100
 _UNREADABLE = "line of a journal could not be read"
 
 
@@ -586,13 +601,54 @@ def codes_of(database: sqlite3.Connection, settings: LogSettings) -> tuple[TagCo
     )
 
 
+# How far journals were taken in: rows of the log, so that they are as old as its retrievals.
+
+
+def positions_of(database: sqlite3.Connection) -> dict[str, int]:
+    """Return how far each journal was taken in.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If parts of the file are of different times.
+    """
+    positions = dict(database.execute("SELECT name, position FROM journals"))
+    state = state_of(database)
+    known = positions.pop(_NEXT, state.following)
+    last = database.execute("SELECT first + n FROM segments ORDER BY first DESC LIMIT 1").fetchone()
+    end = state.following if last is None else last[0]
+    if known != state.following or end > state.following or (end < known and not state.erased):
+        raise sqlite3.DatabaseError(f"retrievals up to {end - 1}, counted up to {known - 1}")
+    return positions
+
+
+def keep_positions(database: sqlite3.Connection, moved: Mapping[str, int]) -> None:
+    """Write how far journals were taken in, inside the transaction that takes them in."""
+    if moved:
+        rows = {**moved, _NEXT: state_of(database).following}
+        database.executemany(_POSITIONS, rows.items())
+
+
+def forget_positions(database: sqlite3.Connection, *, known: Set[str], now: float) -> None:
+    """Forget journals that are gone for good; their names begin with a time."""
+    old = f"{max(int((now - _FORGET_SECONDS) * 1e9), 0):020d}"
+    names = database.execute("SELECT name FROM journals WHERE name > '' AND name < ?", (old,))
+    gone = [(name,) for (name,) in names.fetchall() if name not in known]
+    database.executemany("DELETE FROM journals WHERE name = ?", gone)
+
+
 # What is done where the path of a log leads to something else.
+
+
+_PASSING = ("BUSY", "LOCKED", "FULL", "IOERR", "READONLY", "CANTOPEN", "PERM", "NOMEM", "PROTOCOL")
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether a log is damaged, and not only busy, full or read-only: that may pass."""
-    passing = isinstance(error, sqlite3.OperationalError)
-    return not passing or getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR"
+    if isinstance(error, sqlite3.OperationalError):
+        name = getattr(error, "sqlite_errorname", "SQLITE_").removeprefix("SQLITE_")
+        return not name.startswith(_PASSING)
+    return type(error) in (sqlite3.DatabaseError, sqlite3.IntegrityError)
 
 
 def move_aside(path: Path, error: Exception) -> None:
@@ -604,18 +660,36 @@ def move_aside(path: Path, error: Exception) -> None:
                    path, reason_of(error), aside)  # fmt: skip
 
 
-def free_name(path: Path) -> Path:
-    """Return the first name like that of a log under which there is none, or one of this release.
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes when another program writes a file, or another one takes its place."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
-    ``log.db`` becomes ``log-2.db``, and so on.
-    """
-    for number in itertools.count(2):
-        found = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        if not found.exists():
-            return found
-        with suppress(DataError, UnsupportedVersionError), closing(open_for_writing(found)):
-            return found
-    raise AssertionError("numbers do not end")
+
+def _is_written(file: Path) -> bool:
+    try:
+        return is_written(file)
+    except OSError:  # gone, or of another user
+        return file.exists()
+
+
+_said: set[str] = set()
+
+
+def say_once(text: str) -> bool:
+    """Log a line, unless this process has logged it before; return whether it did."""
+    if text in _said:
+        return False
+    _said.add(text)
+    logger.warning("%s", text)
+    return True
+
+
+def places(path: Path) -> Iterator[Path]:
+    """Yield where a log may lie: under its path, or beside it, as ``log-2.db`` and so on."""
+    yield path
+    for number in range(2, _MOST_PLACES):
+        yield path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 class LogWriter:
@@ -652,37 +726,41 @@ class LogWriter:
         self._placed: dict[str, int] = {}
         self._clock_behind = False
         self._patience = settings.busy_seconds
+        self._positions: dict[str, int] = {}
+        self._unreadable = 0
 
     def open(self) -> sqlite3.Connection:
         """Return a connection to the log, or to the file that takes its place.
 
         Raises
         ------
-        sqlite3.Error, OSError
-            If it cannot be opened now.
+        sqlite3.Error, OSError, SourceBiasError
+            If none can be opened now.
         """
-        try:
-            found = self._opened(self.path)
-        except (DataError, UnsupportedVersionError) as error:
-            beside = free_name(self.path)
-            if self.current != beside:
-                logger.warning("%s; retrievals go into %s until that is mended", error, beside)
-            self.current = beside
-            return self._opened(beside)
-        self.current = self.path
-        return found
+        settings = self._settings
+        why: Exception | None = None
+        for place in places(self.path):
+            self.current = place
+            try:
+                found = open_for_writing(
+                    place, busy_seconds=self._patience, file_mode=settings.file_mode
+                )
+            except (DataError, UnsupportedVersionError) as error:
+                why = why or error
+                continue
+            if why is not None:
+                self._say(f"{why}; retrievals go into {place} until that is mended")
+            return found
+        raise DataError(f"{why}; as many files lie beside it as are tried")
 
-    def _opened(self, path: Path) -> sqlite3.Connection:
-        mode = self._settings.file_mode
-        try:
-            return open_for_writing(path, busy_seconds=self._patience, file_mode=mode)
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            move_aside(path, error)
-            return open_for_writing(path, busy_seconds=self._patience, file_mode=mode)
+    def _say(self, text: str) -> None:
+        """Log a line, once, and keep it with the log."""
+        if say_once(text):
+            self.notes.append(short_text(text))
 
-    def take_in(self, *, now: float, patience: float, seconds: float = math.inf) -> bool:
+    def take_in(
+        self, *, now: float, patience: float, seconds: float = math.inf, ending: bool = False
+    ) -> bool:
         """Write what waits in the journals, and counts of what was lost; each once, or not at all.
 
         Parameters
@@ -693,6 +771,8 @@ class LogWriter:
             Seconds to wait for others who are at the log.
         seconds : float
             After so long no further batch is begun.
+        ending : bool
+            Whether this process writes no more: where no other does, no journal has to stay.
 
         Returns
         -------
@@ -704,81 +784,126 @@ class LogWriter:
         sqlite3.Error, OSError
             If the log cannot be written now: everything stays in the journals.
         """
-        files = journals_of(self.path)
-        lost = self._lost()
-        if not (files or lost or self.notes):
+        if not (journals_of(self.path) or self._lost() or self.notes):
             return True
         self._patience = patience
-        last = time.monotonic() + seconds
-        with taking_turns(self.path, patience):
-            positions: dict[str, int] = {}
-            more = True
-            while more and time.monotonic() < last:
-                try:
-                    more = self._take_some(files, positions, now)
-                except sqlite3.DatabaseError as error:
-                    if not is_damage(error):
-                        raise
-                    move_aside(self.current, error)
+        with taking_turns(self.path, patience) as has_locks:
+            if not has_locks:
+                self._say(
+                    f"{folder_of(self.path)} is on a file system without locks: batches are kept "
+                    "apart by those of SQLite alone; a local disk has both"
+                )
+            whole = self.take_turn(now=now, seconds=seconds)
+            files = journals_of(self.path)
+            is_last = ending and whole and not any(map(_is_written, files))
             for file in files:
-                remove_if_ended(file, positions.get(file.name, 0))
+                remove_if_ended(
+                    file,
+                    self._positions.get(file.name, 0),
+                    kept_seconds=0.0 if is_last else KEPT_SECONDS,
+                )
+            if is_last:
+                with suppress(OSError):  # where a journal is not for us to take
+                    folder_of(self.path).rmdir()
+        return whole
+
+    def take_turn(self, *, now: float, seconds: float = math.inf) -> bool:
+        """Do as :meth:`take_in` for a caller who has its turn, and remove no journal."""
+        last = time.monotonic() + seconds
+        is_new = False
+        more = True
+        while more:
+            try:
+                more = self._take_some(now)
+            except sqlite3.DatabaseError as error:
+                if is_new or not is_damage(error):
+                    raise
+                move_aside(self.current, error)
+                is_new = True
+            if time.monotonic() > last:
+                break
         return not more
 
-    def _take_some(self, files: Sequence[Path], positions: dict[str, int], now: float) -> bool:
+    def _take_some(self, now: float) -> bool:
         """Take one batch in; return whether something is left."""
         with closing(self.open()) as database:
             database.execute("BEGIN IMMEDIATE")
-            positions.clear()
-            positions.update(database.execute("SELECT name, position FROM journals"))
-            room = _AT_ONCE_BYTES
-            batches: dict[bytes, list[tuple[int, Line]]] = {}
-            moved: list[tuple[str, int]] = []
-            for file in files:
-                found = unread(file, positions.get(file.name, 0), most=max(room, 1))
-                if found is not None and room > 0:
-                    room -= found.end - positions.get(file.name, 0)
-                    batches.setdefault(found.header, []).extend(self._lines(found.lines))
-                    moved.append((found.name, found.end))
+            stamp = _stamp(self.current)
+            positions = self._positions = positions_of(database)
+            # not before: another process may have seen a journal that is newer than a list
+            files = journals_of(self.path)
+            self._unreadable = 0
+            batches, moved, is_more = self._waiting(files, positions)
             for header, lines in batches.items():
                 merged = [line for _, line in sorted(lines, key=itemgetter(0))]
-                self._write(database, header, merged, now)
-            database.executemany(_POSITIONS, moved)
+                self._write(database, LogSettings.of_header(header), merged, now)
+            keep_positions(database, moved)
             lost, notes = self._lost(), list(self.notes)
+            if self._unreadable:
+                lost[_UNREADABLE] = lost.get(_UNREADABLE, 0) + self._unreadable
             database.execute(_DROPPED, (json.dumps(lost),))
             database.execute(_NOTED, (json.dumps([["note", text, 1] for text in notes]),))
-            names = {file.name for file in files}
-            gone = [(name,) for name in positions if name not in names]
-            database.executemany("DELETE FROM journals WHERE name = ?", gone)
+            forget_positions(database, known={file.name for file in files}, now=now)
+            if _stamp(self.current) != stamp:
+                database.execute("ROLLBACK")  # nothing is in the file yet
+                raise OSError(errno.ESTALE, f"{self.current} was changed by another program")
             database.execute("COMMIT")
+        if self._unreadable:
+            self._dropped.add(_UNREADABLE, n=self._unreadable)
         for why, n in lost.items():
             self._reported[why] = self._reported.get(why, 0) + n
         for _ in notes:
             self.notes.popleft()
         positions.update(moved)
-        return room <= 0
+        for name in moved:
+            taken_in(folder_of(self.path) / name)
+        return is_more
+
+    def _waiting(
+        self, files: Sequence[Path], positions: Mapping[str, int]
+    ) -> tuple[dict[bytes, list[tuple[int, Line]]], dict[str, int], bool]:
+        """Return lines by the first line of their journals, how far that is, and if more wait."""
+        batches: dict[bytes, list[tuple[int, Line]]] = {}
+        moved: dict[str, int] = {}
+        room = _AT_ONCE_BYTES
+        for file in files:
+            start = positions.get(file.name, 0)
+            found = unread(file, start, most=room)
+            if found is None or not self._is_ours(file, found.header):
+                continue
+            batches.setdefault(found.header, []).extend(self._lines(found.lines))
+            moved[found.name] = found.end
+            room -= found.end - start
+            if room <= 0:
+                return batches, moved, True
+        return batches, moved, False
+
+    def _is_ours(self, file: Path, header: bytes) -> bool:
+        """Whether a journal can be taken in; one of another release is for its own processes."""
+        try:
+            LogSettings.of_header(header)
+        except ValueError as error:
+            self._say(f"{file} is left where it is: {error}")
+            return False
+        return True
 
     def _lines(self, lines: Iterable[bytes]) -> Iterator[tuple[int, Line]]:
         """Yield the lines of one file, each with its time: none before the one before it."""
         latest = 0
         for text in lines:
-            if not text.strip() or text.endswith(TORN):
+            if not text.strip():  # erased
                 continue
             try:
                 line = decode_line(text)
             except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
-                self._dropped.add(_UNREADABLE)
+                self._unreadable += 1
                 continue
             latest = max(latest, line.ranked.time)
             yield latest, line
 
     def _write(
-        self, database: sqlite3.Connection, header: bytes, lines: list[Line], now: float
+        self, database: sqlite3.Connection, settings: LogSettings, lines: list[Line], now: float
     ) -> None:
-        try:
-            settings = LogSettings.of_header(header)
-        except (ValueError, DataError):
-            self._dropped.add("first line of a journal could not be read", n=max(len(lines), 1))
-            return
         if not lines:
             return
         state = state_of(database)
