@@ -971,8 +971,8 @@ def _told_apart(group: IntArray, tags: TagTable, qrels: Qrels) -> BoolArray:
 
     Of a document that is relevant to a query, another one of its group says that it is a copy if
     it is relevant too, and that it is none if it was judged not to be, or is relevant to other
-    queries alone. The group goes by what is said more often; one document that was judged not to
-    be relevant may be an error.
+    queries alone. The first weighs two, since the second may only say that few were judged: one
+    error, or two documents of a query of their own each, are not enough against what the texts say.
     """
     row = tags.rows_for(qrels.doc_ids)[qrels.doc_codes]
     known = (row >= 0) & (group[row] >= 0)
@@ -984,8 +984,8 @@ def _told_apart(group: IntArray, tags: TagTable, qrels: Qrels) -> BoolArray:
     here = np.bincount(place, weights=relevant)
     refused = np.bincount(place, weights=~relevant & ~wanted[row])
     of_cell = cells // len(qrels.query_ids)
-    balance = here * (2 * here - 1 - of_group[of_cell] - refused)
-    told: BoolArray = np.bincount(of_cell, weights=balance, minlength=len(group))[group] < -1
+    balance = here * (2 * here - 1 - of_group[of_cell] - 2 * refused)
+    told: BoolArray = np.bincount(of_cell, weights=balance, minlength=len(group))[group] < -2
     return told
 
 

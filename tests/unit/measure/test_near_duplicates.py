@@ -136,6 +136,9 @@ JUDGED = {
     "all are relevant to every query": (lambda q, d: 1, True),
     "one was judged": (lambda q, d: 1 if d == 0 else None, True),
     "nearly half of all was not judged": (lambda q, d: None if (3 * q + d) % 5 < 2 else 1, True),
+    "two have a query each": (lambda q, d: 1 if q == d < 2 else None, True),
+    "two have a query each, as does a third": (lambda q, d: 1 if q == d < 3 else None, False),
+    "another one was refused twice": (lambda q, d: int(d == 0) if max(q, d) < 2 else None, False),
     "one error": (lambda q, d: int(d == 0) if q == 0 and d < 2 else None, True),
 }
 
