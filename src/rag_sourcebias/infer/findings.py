@@ -150,6 +150,7 @@ class InferCode(Code, home="infer"):
     # Refusals.
     FEW_QUERIES = "an interval needs at least {n_needed} queries, not {n}"
     FEW_FOR_TEST = "a test needs at least {n_needed} queries, not {n}"
+    FEW_FLIPS = "an interval of clusters at this level needs at least {n_needed} resamples, not {n}"
     FEW_CLUSTERS = "an interval needs at least {n_needed} clusters, or queries, not {n}: add data"
     UNEVEN = (
         "{n:cluster|clusters} of queries weigh as many as {effective} equal ones, which are too "

@@ -1195,7 +1195,21 @@ class ClusterFlips:
         ----------
         along : float64 array of shape (k,), optional
             Of k ratios, the ends are those of their length in this direction.
+
+        Raises
+        ------
+        InsufficientDataError
+            If fewer patterns are drawn than it takes to reject anything at this level.
         """
+        sums, complete = self._drawn
+        if (len(sums) - complete) * (1 - confidence_level) < 1:
+            if complete:
+                needed = fewest_clusters(confidence_level)
+                raise InsufficientDataError(
+                    InferCode.FEW_CLUSTERS(n=len(self.denominator), n_needed=needed)
+                )
+            needed = math.floor(1 / (1 - confidence_level))
+            raise InsufficientDataError(InferCode.FEW_FLIPS(n=self.resamples, n_needed=needed))
         lower, upper = (self._end(confidence_level, side, along) for side in (-1, 1))
         return lower, upper
 

@@ -150,6 +150,13 @@ class TestClusterFlips:
         lower, upper = self.flips(sums).ends(0.95)
         assert self.flips(-sums).ends(0.95) == pytest.approx((-upper, -lower))
 
+    @pytest.mark.parametrize(("level", "needed"), [(0.9, 10), (0.95, 19), (0.99, 99)])
+    def test_too_few_flips_reject_nothing_and_are_refused(self, level, needed):
+        sums = np.random.default_rng(3).normal(size=12)
+        with pytest.raises(InsufficientDataError, match=f"at least {needed} resamples, not"):
+            self.flips(sums, resamples=needed - 1).ends(level)
+        assert np.ptp(self.flips(sums, resamples=needed).ends(level)) < 100
+
     def test_clusters_that_agree_end(self):
         lower, upper = self.flips(3 * self.sizes).ends(0.95)
         assert lower <= upper == pytest.approx(3.0)
