@@ -11,6 +11,7 @@ from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionErro
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.observe.recorder import Attachment, Recorder
 from rag_sourcebias.retrieval.application import Hit
+from rag_sourcebias.retrieval.rerank import Held
 from rag_sourcebias_integrations._require import outside
 
 
@@ -36,7 +37,8 @@ class FrameworkAdapter:
     searches : str
         What can be asked a query, for error messages; empty if nothing.
     asking : str
-        Module below this package with ``search(obj, depth)`` and ``describe(found)``.
+        Module below this package with ``search(obj, depth)``, ``describe(found)`` and, where the
+        framework has stores, ``held(obj)``.
     """
 
     accepts: str
@@ -105,6 +107,11 @@ class FrameworkAdapter:
         """Read the id, the text, the metadata and the score of a document that came back."""
         return cast("Hit", self._loaded(self.asking).describe(found))
 
+    def held(self, obj: object) -> Held | None:
+        """Return id, text and metadata of all that a store holds; None where it cannot list it."""
+        found = getattr(self._loaded(self.asking), "held", None)
+        return None if found is None else found(obj)
+
     def _loaded(self, module: str) -> ModuleType:
         if "too old" in (warning := self._outside()):
             raise UnsupportedVersionError(warning)
@@ -125,7 +132,7 @@ LANGCHAIN = FrameworkAdapter(
     below="2",
     completes="a LangChain chat model or LLM",
     completer_class="langchain.completer:LangChainCompleter",
-    searches="a LangChain retriever, chain or vector store",
+    searches="a LangChain retriever, chain, tool or vector store",
     asking="langchain.asking",
 )
 LLAMA_INDEX = FrameworkAdapter(

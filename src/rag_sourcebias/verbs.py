@@ -17,7 +17,7 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, meant
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.intake.documents import read_questions, read_tags
+from rag_sourcebias.intake.documents import read_questions
 from rag_sourcebias.intake.given import data_of, said
 from rag_sourcebias.intake.judged import items_of_arrays, read_judged_items
 from rag_sourcebias.intake.objects import a, is_frame, is_path, names_in
@@ -29,7 +29,7 @@ from rag_sourcebias.judged.data import (
 )
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.neural.named import SpecBuilder
-from rag_sourcebias.observe.document_stores import corpus_of
+from rag_sourcebias.observe.tags import corpus_of
 from rag_sourcebias.report.render import without_texts
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,
@@ -212,9 +212,9 @@ def audit(
         document.
     store : optional
         What the retriever searches, where there are no judgments: an address (``"chroma:db"``), a
-        folder, ``{id: text}``, a frame. Asked with ``questions``, it gives a
-        :class:`~rag_sourcebias.source.shown.ShownReport`: which share of the store each source
-        has, and which of the first documents (the greatest of ``cutoffs``).
+        folder, a vector store or index, ``{id: text}``, a frame. Asked with ``questions``, it
+        gives a :class:`~rag_sourcebias.source.shown.ShownReport`: which share of the store each
+        source has, and which of the first documents (the greatest of ``cutoffs``).
     questions : optional
         With ``store``: a list of texts, or a file with one a line.
     sheet : path, optional
@@ -346,8 +346,7 @@ def _audit_shown(
         raise DataError("data have judgments, and store= is for where there are none; give one")
     if len(specs) > 1:
         raise DataError("store= is asked through one retriever; audit them one by one")
-    known = None if tags is None else read_tags(tags)
-    corpus, name = said(lambda: corpus_of(store, tags=known), "store")
+    corpus, name = said(lambda: corpus_of(store, tags=tags), "store")
     return audit_shown(
         specs[0],
         corpus,

@@ -5,9 +5,11 @@ from typing import Any
 
 from chromadb import Collection
 
+from rag_sourcebias.retrieval.rerank import Held
+from rag_sourcebias_integrations.chroma.tagging import ChromaStore
 from rag_sourcebias_integrations.python.asking import describe
 
-__all__ = ["describe", "search"]
+__all__ = ["describe", "held", "search"]
 
 _USUAL = 10  # what Chroma returns where nothing is said
 
@@ -32,3 +34,8 @@ def search(obj: object, depth: int | None = None) -> Callable[[str], Iterable[An
         ]
 
     return ask
+
+
+def held(obj: object) -> Held | None:
+    """Return id, text and metadata of all that a collection holds; None of others."""
+    return ChromaStore(obj).documents() if isinstance(obj, Collection) else None

@@ -1,6 +1,8 @@
 """Ask a LlamaIndex retriever, and read what it answers."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from llama_index.core import VectorStoreIndex
@@ -11,6 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from rag_sourcebias.retrieval.application import Hit
+from rag_sourcebias.retrieval.rerank import Held
 
 
 def search(obj: Any, depth: int | None = None) -> Callable[[str], Iterable[Any]] | None:  # noqa: ANN401
@@ -19,14 +22,31 @@ def search(obj: Any, depth: int | None = None) -> Callable[[str], Iterable[Any]]
     A store is asked with the embedding model of LlamaIndex's settings.
     """
     if isinstance(obj, BaseQueryEngine):
-        return lambda text: obj.retrieve(QueryBundle(text))
+        return lambda text: _ordered(obj.retrieve(QueryBundle(text)))
     if isinstance(obj, BasePydanticVectorStore):
         obj = VectorStoreIndex.from_vector_store(obj)
     if isinstance(obj, BaseIndex):
         deep = depth is not None and isinstance(obj, VectorStoreIndex)
         obj = obj.as_retriever(similarity_top_k=depth) if deep else obj.as_retriever()
-    ask: Callable[[str], Iterable[Any]] | None = getattr(obj, "retrieve", None)
-    return ask if isinstance(obj, BaseRetriever) else None
+    return (lambda text: _ordered(obj.retrieve(text))) if isinstance(obj, BaseRetriever) else None
+
+
+def _ordered(nodes: list[NodeWithScore]) -> list[Any]:
+    """Return nodes without scores that do not fall: postprocessors may reorder and leave these."""
+    scores = [node.score for node in nodes]
+    falling = all(None not in pair and pair[0] >= pair[1] for pair in pairwise(scores))
+    return nodes if falling else [node.node for node in nodes]
+
+
+def held(obj: Any) -> Held | None:  # noqa: ANN401
+    """Return id, text and metadata of all nodes of an index or its store; None of others."""
+    nodes: Iterable[Any] = ()
+    if isinstance(obj, BaseIndex):
+        nodes, obj = obj.docstore.docs.values(), getattr(obj, "vector_store", None)
+    if not nodes and getattr(obj, "stores_text", False):  # texts lie in either of the two
+        with suppress(NotImplementedError):  # many stores cannot list what they hold
+            nodes = obj.get_nodes(None)
+    return [(node.node_id, node.get_content(), node.metadata) for node in nodes] or None
 
 
 def describe(found: Any) -> Hit:  # noqa: ANN401 - a node, with a score or not

@@ -8,11 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.tags import UNKNOWN
+from rag_sourcebias.core.tags import from_metadata
 from rag_sourcebias.intake.beir import read_corpus
-from rag_sourcebias.intake.documents import as_corpus, read_documents, with_tags
+from rag_sourcebias.intake.documents import (
+    as_corpus,
+    read_documents,
+)
+from rag_sourcebias.retrieval.application import load_object
+from rag_sourcebias.retrieval.rerank import Held, held_by
 
 
 @runtime_checkable
@@ -86,11 +91,30 @@ class CorpusStore:
         return ((doc_id, tags.get(doc_id)) for doc_id in tags.doc_ids)
 
 
+class HeldStore:
+    """What a vector store or index of an application holds: read once, never written."""
+
+    def __init__(self, held: Held, name: str) -> None:
+        self.name = name
+        self._rows = [(doc_id, text or "", metadata or {}) for doc_id, text, metadata in held]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+        """Id, text and metadata of every document."""
+        return iter(self._rows)
+
+    def tags(self) -> Iterator[tuple[str, DocTags]]:
+        """Id of every document, and the tags in its metadata."""
+        return ((doc_id, from_metadata(metadata)) for doc_id, _, metadata in self._rows)
+
+
 # Open a store of documents by its address, ``KIND:PLACE``.
 
 
 STORE_GROUP = "rag_sourcebias.stores"
-_CORPUS = "corpus"
+_CORPUS, _APP = "corpus", "app"
 
 
 def open_document_store(spec: str, *, collection: str | None = None) -> DocumentStore:
@@ -99,7 +123,8 @@ def open_document_store(spec: str, *, collection: str | None = None) -> Document
     Parameters
     ----------
     spec : str
-        ``corpus:PLACE`` is a BEIR folder or a file of JSON lines, only read. Any other kind comes
+        ``corpus:PLACE`` is a BEIR folder or a file of JSON lines, ``app:MODULE:NAME`` a vector
+        store or index of an application; both are only read. Any other kind comes
         from an installed package: an entry point of that name in the group
         ``rag_sourcebias.stores``, a callable ``(place, collection)`` that opens the store.
     collection : str, optional
@@ -117,59 +142,23 @@ def open_document_store(spec: str, *, collection: str | None = None) -> Document
 
     openers = {entry.name: entry for entry in entry_points(group=STORE_GROUP)}
     kind, colon, place = spec.partition(":")
-    known = ", ".join(sorted({_CORPUS, *openers}))
+    known = ", ".join(sorted({_CORPUS, _APP, *openers}))
     if not colon or not place.strip():
         raise DataError(f"store {spec!r} is not KIND:PLACE, such as chroma:./db; kinds are {known}")
-    if kind == _CORPUS:
+    if kind in (_CORPUS, _APP):
         if collection is not None:
             raise DataError(f"store {spec!r} has no collections; leave {collection!r} out")
-        return CorpusStore(place)
+        if kind == _CORPUS:
+            return CorpusStore(place)
+        if (held := held_by(load_object(spec, "--store"))) is None:
+            raise DataError(
+                f"store {spec!r} is no vector store or index of LangChain, LlamaIndex or Chroma"
+            )
+        return HeldStore(held, spec)
     if kind not in openers:
         raise DataError(f"store kind {kind!r} in {spec!r} is unknown; there are {known}")
     opener: Callable[[str, str | None], DocumentStore] = openers[kind].load()
     return opener(place, collection)
-
-
-def corpus_of(
-    store: Any,  # noqa: ANN401 - whatever a user has
-    *,
-    collection: str | None = None,
-    tags: TagTable | None = None,
-) -> tuple[Corpus, str]:
-    """Return everything that a store holds, and how it is called.
-
-    Parameters
-    ----------
-    store : str, path, DocumentStore, Corpus, or what ``read_documents`` takes
-        An address (``chroma:db``, ``corpus:my-data``), a folder, ``{id: text}``, a frame, rows.
-    tags : TagTable, optional
-        Sources kept beside it.
-
-    Raises
-    ------
-    DataError
-        If it cannot be opened or holds no documents.
-    """
-    name = "store"
-    if isinstance(store, str | Path):
-        is_place = Path(store).exists()
-        store = open_document_store(f"corpus:{store}" if is_place else str(store),
-                                    collection=collection)  # fmt: skip
-    if isinstance(store, DocumentStore):
-        name = store.name
-        known = dict(store.tags())
-        rows = [(doc_id, text) for doc_id, text, _ in store.documents()]
-        corpus = Corpus(
-            texts=tuple(text for _, text in rows),
-            tags=TagTable.from_tags((doc_id, known.get(doc_id, UNKNOWN)) for doc_id, _ in rows),
-        )
-    elif isinstance(store, Corpus):
-        corpus = store
-    else:
-        corpus = as_corpus([read_documents(store, any_source=True)])
-    if not len(corpus):
-        raise DataError(f"{name} holds no documents")
-    return (corpus if tags is None else with_tags(corpus, tags, "the tags")), name
 
 
 # Shares of sources and styles in a store.

@@ -1,16 +1,17 @@
-"""Stores of tags by document id, in memory or in a SQLite file."""
+"""Stores of tags by document id, in memory or in a SQLite file, and documents with theirs."""
 
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from rag_sourcebias.core.caches import MOST_KEYS, SqliteFile
 from rag_sourcebias.core.codec import check_file, reason_of
-from rag_sourcebias.core.data import DocTags, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import (
     TAG_FIELDS,
@@ -22,8 +23,16 @@ from rag_sourcebias.core.tags import (
     content_hash,
     make_tags,
 )
-from rag_sourcebias.intake.documents import read_tags
-from rag_sourcebias.observe.document_stores import open_document_store
+from rag_sourcebias.intake.documents import (
+    as_corpus,
+    overlaid,
+    read_documents,
+    read_tags,
+    report_strange,
+    with_tags,
+)
+from rag_sourcebias.observe.document_stores import DocumentStore, HeldStore, open_document_store
+from rag_sourcebias.retrieval.rerank import held_by
 
 # Tags in memory.
 
@@ -355,3 +364,67 @@ def as_tag_store(tags: Any) -> TagStore:  # noqa: ANN401 - whatever a user has
     table = read_tags(tags)
     store.put((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
     return store
+
+
+# Everything that a store holds, with the tags kept beside it.
+
+
+def corpus_of(
+    store: Any,  # noqa: ANN401 - whatever a user has
+    *,
+    collection: str | None = None,
+    tags: Any = None,  # noqa: ANN401
+) -> tuple[Corpus, str]:
+    """Return everything that a store holds, and how it is called.
+
+    Parameters
+    ----------
+    store : str, path, DocumentStore, Corpus, or what ``read_documents`` takes
+        An address (``chroma:db``, ``corpus:my-data``, ``app:module:name``), a folder, a vector
+        store or index of LangChain or LlamaIndex, a Chroma collection, ``{id: text}``, a frame,
+        rows.
+    tags : optional
+        Sources kept beside it: what ``read_tags`` takes, or the file of ``tag apply --sidecar``.
+
+    Raises
+    ------
+    DataError
+        If it cannot be opened or holds no documents.
+    """
+    name = "store"
+    if isinstance(store, str | Path):
+        is_place = Path(store).exists()
+        store = open_document_store(f"corpus:{store}" if is_place else str(store),
+                                    collection=collection)  # fmt: skip
+    elif (held := held_by(store)) is not None:
+        store = HeldStore(held, type(store).__name__)
+    if isinstance(store, DocumentStore):
+        name = store.name
+        corpus = _told(store)
+    elif isinstance(store, Corpus):
+        corpus = store
+    else:
+        corpus = as_corpus([read_documents(store, any_source=True)])
+    if not len(corpus):
+        raise DataError(f"{name} holds no documents")
+    if isinstance(tags, str | Path) and Path(tags).suffix.lower() in SQLITE:
+        kept = open_tag_store(tags).get(corpus.doc_ids)
+        tags = TagTable.from_tags(zip(corpus.doc_ids, kept, strict=True))
+    elif tags is not None:
+        tags = read_tags(tags)
+    return (corpus if tags is None else with_tags(corpus, tags, "the tags")), name
+
+
+def _told(store: DocumentStore) -> Corpus:
+    """Return documents with their tags, or else what their metadata tell under plain keys."""
+    rows = [
+        {"_id": doc_id, "text": text, "metadata": dict(metadata)}
+        for doc_id, text, metadata in store.documents()
+    ]
+    if not rows:
+        raise DataError(f"{store.name} holds no documents")
+    documents = read_documents(rows)
+    report_strange(store.name, documents.strange)
+    known = ((doc_id, tags) for doc_id, tags in store.tags() if tags != UNKNOWN)
+    corpus = as_corpus([documents])
+    return replace(corpus, tags=overlaid(corpus.tags, TagTable.from_tags(known)))

@@ -361,7 +361,7 @@ def markdown(document: Document) -> str:
     parts += map(for_markdown, others)
     if first.next is not None:
         parts.append(_marked_words(first.next))
-    parts.append(_joined(document.headline))
+    parts += filter(None, [_joined(document.headline)])
     parts += [f"> **Note:** {_marked_words(warning)}" for warning in document.warnings]
     for section in document.sections:
         inner = list(_marked(section.blocks))
@@ -474,8 +474,9 @@ def terminal(document: Document, console: Console) -> None:
     for line in others:
         console.print(Text(line))
     console.print()
-    console.print(_styled(*document.headline))
-    console.print()
+    if document.headline:
+        console.print(_styled(*document.headline))
+        console.print()
     for section in document.sections:
         for block in _brief(section):
             print_block(block, console)

@@ -292,7 +292,8 @@ class ApplicationRetriever:
                 raise DataError(
                     f"retriever {self.name!r} returned {a(found)} for query {query.query_id!r}; "
                     "expected a list of documents (ids, or objects or dicts with an id, text or "
-                    "metadata), best first"
+                    "metadata), best first; where it is a chain or a tool around a retriever, pass "
+                    "that"
                 )
             lists.append([_described(one, self.name) for one in list(found)[:depth]])
         return lists

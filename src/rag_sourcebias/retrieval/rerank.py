@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -187,7 +187,6 @@ def as_search(obj: object, *, depth: int | None = None) -> Callable[[str], Itera
     obj : object
         A LangChain retriever, chain or vector store, a LlamaIndex retriever, query engine, index
         or vector store, a Chroma collection, or a function.
-        comes back.
     depth : int, optional
         Documents that stores and indexes are asked for; retrievers and functions return what they
         are set to.
@@ -214,6 +213,32 @@ def as_search(obj: object, *, depth: int | None = None) -> Callable[[str], Itera
         f"{f' as it is: pass its method {asks}' if asks else ''}; expected "
         f"{'; '.join(filter(None, known)) or 'nothing: no adapter is installed'}"
     )
+
+
+Held: TypeAlias = Iterable[tuple[str, str | None, Mapping[str, object] | None]]
+"""Id, text and metadata of all documents of a store."""
+
+
+def held_by(obj: object) -> Held | None:
+    """Return id, text and metadata of all that a framework's store holds; None of anything else.
+
+    Raises
+    ------
+    DataError
+        If it is a framework's and does not tell what it holds.
+    """
+    found = list(candidates(obj, installed()))
+    for entry in found:
+        make = getattr(entry.load(), "held", None)
+        if make is not None and (held := make(obj)) is not None:
+            return cast("Held", held)
+    if found:
+        raise DataError(
+            f"an object of type {type_name(obj)} does not tell what it holds; give the collection, "
+            "index or vector store itself (of LangChain: Chroma, FAISS, in memory), or {id: text}, "
+            "a frame or a file with id, text and source"
+        )
+    return None
 
 
 # A second stage that rescores the best documents of a first stage.

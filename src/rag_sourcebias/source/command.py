@@ -21,7 +21,7 @@ from rag_sourcebias.intake.judgments import read_qrels
 from rag_sourcebias.intake.rankings import read_systems
 from rag_sourcebias.intake.samples import load_sample
 from rag_sourcebias.neural.named import SpecBuilder, batched_encoder
-from rag_sourcebias.observe.document_stores import corpus_of
+from rag_sourcebias.observe.tags import corpus_of
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import (
     DEFAULT_RETRIEVER,
@@ -529,7 +529,8 @@ def app(
     store: Annotated[
         str | None,
         typer.Option(
-            help="What it searches: chroma:<folder or address>, corpus:<folder or file>.",
+            help="What it searches: chroma:<folder or address>, corpus:<folder or file>, or "
+            "app:<module>:<name> of a vector store or index.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -546,7 +547,11 @@ def app(
     ] = None,
     tags: Annotated[
         Path | None,
-        typer.Option(help="Table with doc_id and source, kept beside it.", rich_help_panel=_DATA),
+        typer.Option(
+            help="Kept beside it: a table with doc_id and source, or the file of tag apply "
+            "--sidecar.",
+            rich_help_panel=_DATA,
+        ),
     ] = None,
     id_key: Annotated[
         str | None,
@@ -592,7 +597,6 @@ def app(
     n_given = (store is not None) + (questions is not None)
     if n_given != (0 if sample else 2):
         raise DataError("give --store and --questions, or --sample alone")
-    known = None if tags is None else read_tags(tags)
     with stages() as progress:
         spec = named_retriever(retriever, SpecBuilder(cache, progress.advance, id_key))
         if sample:
@@ -600,7 +604,7 @@ def app(
             corpus, name, asked = data.corpus, data.name, data.queries
         else:
             progress.begin(f"reading {store}")
-            corpus, name = corpus_of(store, collection=collection, tags=known)
+            corpus, name = corpus_of(store, collection=collection, tags=tags)
             asked = read_questions(questions)
         progress.begin(str(ShownCode.ASKING(system=spec.name, n=len(asked))))
         found = audit_shown(

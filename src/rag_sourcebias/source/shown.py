@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +39,13 @@ class ShownCode(Code, home="shown"):
         "{shown:percent} of the first {cutoff} that {system} shows, over {n_queries:question|"
         "questions}."
     )
-    MORE = "It is shown more than it is held, by {difference:points} points."
-    LESS = "It is shown less than it is held, by {difference:points} points."
+    MORE = "It is shown more than it is held: {difference:points} points."
+    LESS = "It is shown less than it is held: {difference:points} points."
     OPEN = (
         "Whether it is shown more or less than it is held cannot be told: {difference:points} "
         "points."
     )
+    ALONE = "All of it is of one source: there is nothing to compare."
     FEW = "With {n:question|questions} no interval is given; ask at least {least}."
     NOT_RELEVANCE = (
         "A source may earn what it is shown by being more relevant: only judgments can tell."
@@ -51,6 +53,10 @@ class ShownCode(Code, home="shown"):
     TWINS = (
         "Of {n:pair|pairs} of versions of one text of which one is shown, the {other} one stands "
         "higher in {rate:percent}: that is at equal content."
+    )
+    PARTS = (
+        "Of {n:text|texts} a source holds several documents, as where they were split: versions of "
+        "these are not compared."
     )
     COPIES = (
         "{n} of {n_documents:document|documents} share most of their words with others of their "
@@ -92,7 +98,8 @@ class ShownShare:
     held, shown : float
         Shares of the store, and of the first documents: the mean over questions. In [0, 1].
     difference : Interval or None
-        ``shown - held``; of several sources the intervals hold at once. None with few questions.
+        ``shown - held``; of several sources the intervals hold at once. None with few questions,
+        and of a source that is alone.
     """
 
     source: str
@@ -170,8 +177,11 @@ class ShownReport(ShownResults, Report):
     def frames(self) -> Mapping[str, Frame]:
         """Tables by name: ``shares``, and ``twins`` where there are copies."""
         shares = {
-            name: [getattr(share, name) for share in self.shares]
-            for name in ("source", "documents", "held", "shown", "difference")
+            "source": [share.source or "untagged" for share in self.shares],
+            **{
+                name: [getattr(share, name) for share in self.shares]
+                for name in ("documents", "held", "shown", "difference")
+            },
         }
         formats = {"held": "percent", "shown": "percent", "difference": "points"}
         heads = {"difference": "difference (points)"}
@@ -194,7 +204,7 @@ class ShownReport(ShownResults, Report):
             kind="What is held and what is shown",
             name=self.system,
             first=self._first(),
-            headline=levels,
+            headline=levels if len(levels) > 1 else (),  # one is the answer already
             facts=(d.Name(self.store),),
             created=self.created,
             warnings=tuple(one for one in self.findings if one.severity == "warning"),
@@ -225,7 +235,9 @@ class ShownReport(ShownResults, Report):
             return d.First(answer=ShownCode.NO_TAGS(store=self.store))
         share = max(leading, key=lambda one: abs(one.shown - one.held))
         verdict: d.Words = ShownCode.FEW(n=self.n_answered, least=_FEWEST)
-        if share.difference is not None:
+        if len(self.shares) == 1:
+            verdict = ShownCode.ALONE()
+        elif share.difference is not None:
             verdict = share.code(difference=share.difference)
         twins = (
             ShownCode.TWINS(n=twin.n_pairs, other=twin.other, rate=twin.win_rate)
@@ -330,6 +342,7 @@ def audit_shown(
         raise DataError("no question to ask; give a list of questions, or a file with one a line")
     retriever = spec.build(corpus)
     run = retriever.retrieve(queries, max(depth, cutoff))
+    cutoff = min(cutoff, int(np.diff(run.offsets).max(initial=1)))  # it may never show as many
     tags = corpus.tags
     shares = tuple(_shares(run, tags, cutoff, confidence_level))
     copies = Copies.by_words(corpus.texts, tags, Qrels.from_rows(()))
@@ -348,6 +361,8 @@ def audit_shown(
         )
     if len(shares) > 2:
         findings.append(ShownCode.AT_ONCE(n=len(shares)))
+    if split := _split(tags):
+        findings.append(ShownCode.PARTS(n=len(split)))
     drawn = None
     if sheet is not None:
         drawn = _write_sheet(
@@ -363,7 +378,9 @@ def audit_shown(
         n_queries=len(queries),
         n_answered=answered,
         shares=shares,
-        twins=tuple(_twins(run, corpus, baseline_source, cutoff=cutoff, level=confidence_level)),
+        twins=tuple(
+            _twins(run, corpus, split, baseline_source, cutoff=cutoff, level=confidence_level)
+        ),
         copies=tuple(_of_copies(copies, tags, shares, by_group, cutoff)),
         sheet=drawn,
         findings=tuple(findings),
@@ -385,7 +402,7 @@ def _shares(run: Run, tags: TagTable, cutoff: int, level: float) -> Iterator[Sho
     for source, shares in present.items():
         held = counts.get(source, 0) / tags.n_documents
         difference = None
-        if len(shares) >= _FEWEST:
+        if len(shares) >= _FEWEST and len(present) > 1:
             difference = if_enough(
                 clustered_mean,
                 shares - held,
@@ -426,8 +443,14 @@ def _of_copies(
             )
 
 
+def _split(tags: TagTable) -> set[int]:
+    """Return the codes of pairs of which a source holds several documents."""
+    held = Counter(zip(tags.pair_codes.tolist(), tags.source_codes.tolist(), strict=True))
+    return {pair for (pair, _), n in held.items() if n > 1 and pair >= 0}
+
+
 def _twins(
-    run: Run, corpus: Corpus, baseline: str, *, cutoff: int, level: float
+    run: Run, corpus: Corpus, split: set[int], baseline: str, *, cutoff: int, level: float
 ) -> Iterator[TwinSkew]:
     """Compare a source's versions of texts with the baseline's where one of the two is shown."""
     tags = corpus.tags
@@ -444,15 +467,16 @@ def _twins(
         sides = [tags.sources.index(name) for name in (baseline, other)]
         versions: dict[int, list[str]] = {}
         for row in np.flatnonzero(np.isin(tags.source_codes, sides) & (tags.pair_codes >= 0)):
-            versions.setdefault(int(tags.pair_codes[row]), []).append(tags.doc_ids[row])
+            if (pair := int(tags.pair_codes[row])) not in split:
+                versions.setdefault(pair, []).append(tags.doc_ids[row])
         seen = np.isin(tags.source_codes[rows], sides) & (tags.pair_codes[rows] >= 0)
         asked = set(zip(queries[seen].tolist(), tags.pair_codes[rows[seen]].tolist(), strict=True))
-        if not asked:
+        if versions.keys().isdisjoint(pair for _, pair in asked):
             continue
         qrels = Qrels.from_rows(
             (run.query_ids[query], doc, 1)
             for query, pair in sorted(asked)
-            for doc in versions[pair]
+            for doc in versions.get(pair, ())
         )
         dependence = Dependence.of(qrels, tags, None)
         found = twins_of(run, qrels, tags, config, dependence=dependence, corpus=None, other=other)

@@ -496,7 +496,8 @@ def apply(
         str,
         typer.Option(
             help="chroma:FOLDER · chroma:http://host:8000 · corpus:FOLDER or corpus:FILE.jsonl (a "
-            "BEIR corpus, only read).",
+            "BEIR corpus) · app:MODULE:NAME (your vector store or index); the last two are only "
+            "read.",
             rich_help_panel=_STORE,
         ),
     ],

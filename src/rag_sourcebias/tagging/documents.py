@@ -310,8 +310,8 @@ def tag_store(
         )
     if not dry_run:
         raise DataError(
-            f"{store.name} is only read: nothing is written to a corpus; keep its tags in a "
-            "file beside it with --sidecar tags.sqlite, or count only with --dry-run"
+            f"{store.name} is only read; keep its tags in a file beside it with --sidecar "
+            "tags.sqlite, or count only with --dry-run"
         )
     counts = TagResult(fingerprint=taggers_fingerprint(taggers), dry_run=True)
     known = dict(store.tags())

@@ -97,6 +97,17 @@ def test_a_third_version_that_is_shown_counts_for_no_other_pair() -> None:
     assert (twins.other, twins.n_pairs) == ("llm:b", 30)
 
 
+def test_parts_of_one_text_are_no_versions_of_it() -> None:
+    """The other text is whole on both sides, and the control."""
+    pairs = {f"{source}{n}": "ab"[n] for source in ("human", "llm:a") for n in (0, 1)}
+    pairs["human2"] = "a"
+    tags = {doc: rsb.DocTags(source=doc[:-1], pair_id=pair) for doc, pair in pairs.items()}
+    corpus = Corpus(texts=tuple(pairs), tags=TagTable.from_tags(tags.items()))
+    report = found(corpus, [["human0", "llm:a0", "human1", "llm:a1"]] * 30)
+    assert [twin.n_pairs for twin in report.twins] == [30]
+    assert ShownCode.PARTS(n=1) in report.findings
+
+
 def test_copies_are_counted_and_shares_by_group_where_they_differ() -> None:
     corpus = corpus_of({"human": 30, "llm:a": 30})
     own = [" ".join(f"{word}{n}" for word in "abcdefghijklmno") for n in range(60)]
@@ -141,6 +152,10 @@ def test_few_questions_give_no_interval_and_no_verdict() -> None:
 def test_a_store_without_tags_says_how_to_tag_it() -> None:
     report = found(corpus_of({"": 5}), [["0"] for _ in range(20)])
     assert "tag apply --help" in str(report)
+    assert report.frames["shares"].columns["source"] == ["untagged"]
+    alone = found(corpus_of({"human": 5}), [["human0"] for _ in range(20)])
+    assert "nothing to compare" in str(alone)
+    assert "of the first 1 that mine shows" in str(alone)  # it never shows five
 
 
 def test_a_report_is_read_back(tmp_path: Path) -> None:
