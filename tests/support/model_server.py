@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -72,50 +71,3 @@ def chat_reply(text: str | None, *, logprobs: dict[str, float] | None = None, **
         "usage": {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12},
     }
     return 200, {}, json.dumps(body).encode()
-
-
-def model_answer(model, tokenizer) -> Answer:
-    """Serve a causal language model: greedy chat and echo with the model's own log-probabilities.
-
-    One token is written per request; enough for scoring.
-    """
-    import torch
-
-    lock = threading.Lock()
-
-    def logprobs_of(ids: list[int]):
-        with lock, torch.inference_mode():
-            return model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-
-    def answer(path: str, body: dict, seen: int) -> Reply:
-        chat = path.endswith("/chat/completions")
-        text = body["messages"][0]["content"] if chat else body["prompt"]
-        if chat:
-            text = tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-            )
-        ids = tokenizer(text, add_special_tokens=False).input_ids
-        table = logprobs_of(ids)
-        usage = {"prompt_tokens": len(ids), "completion_tokens": 1}
-        best = int(table[-1].argmax())
-        if chat:
-            top = table[-1].topk(body["top_logprobs"])
-            alternatives = {
-                tokenizer.decode([i]): v
-                for v, i in zip(top.values.tolist(), top.indices.tolist(), strict=True)
-            }
-            return chat_reply(tokenizer.decode([best]), logprobs=alternatives)
-        tokens = [tokenizer.decode([i]) for i in (*ids, best)]
-        values = [None, *(float(table[i, t]) for i, t in enumerate([*ids[1:], best]))]
-        tops = [None] + [{tokenizer.decode([int(row.argmax())]): float(row.max())} for row in table]
-        offsets = [len("".join(tokens[:i])) for i in range(len(tokens))]
-        columns = {
-            "tokens": tokens,
-            "token_logprobs": values,
-            "top_logprobs": tops,
-            "text_offset": offsets,
-        }
-        choice = {"text": "".join(tokens), "finish_reason": "length", "logprobs": columns}
-        return 200, {}, json.dumps({"choices": [choice], "usage": usage}).encode()
-
-    return answer

@@ -7,7 +7,6 @@ class InferCode(Code, home="infer"):
     """Wordings of everything that is inferred from values."""
 
     # Methods of intervals.
-    GIVEN = "given"
     WEIGHTED_QUERIES = "weighted queries"
     WEIGHTED_CLUSTERS = "weighted clusters"
     CLUSTER_FLIPS = "sign flips of clusters"

@@ -67,7 +67,8 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
         value = value.to_pandas()
     rows = _rows_in(value)
     if (frame := _frame(value)) is not None:
-        columns = frame.lazy().collect().to_dict(as_series=False)
+        series = frame.lazy().collect().iter_columns()
+        columns = {one.name: one.to_list() for one in series}  # of pandas: without boxing each cell
     elif rows is not None:
         columns = _of_rows(rows, what)
     elif holds_table(value):

@@ -497,7 +497,7 @@ def _numbers(cells: Sequence[Any]) -> tuple[FloatArray, set[str]]:
     with suppress(OverflowError, ValueError):
         # Python reads 1_0 as 10
         if kinds <= {float, int, NoneType} or (kinds == {str} and "_" not in "".join(cells)):
-            if not _BLANK.isdisjoint(cells):
+            if str in kinds and not _BLANK.isdisjoint(cells):
                 cells = [math.nan if cell in _BLANK else cell for cell in cells]
             return np.array(cells, dtype=np.float64), set()  # None becomes NaN
     # cells repeat

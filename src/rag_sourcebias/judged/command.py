@@ -672,13 +672,6 @@ class Asking:
         ),
     ] = "local:smollm2"
     base_url: common.BaseUrl = None
-    api: Annotated[
-        str,
-        typer.Option(
-            help="chat, or completions (exact label log-probabilities where the server echoes).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "chat"
     timeout: common.Timeout = 60.0
     concurrency: common.Concurrency = 8
     mode: Annotated[
@@ -751,7 +744,6 @@ class Asking:
         completer: Completer = completer_of(
             self.model,
             base_url=self.base_url,
-            api=self.api,
             timeout=self.timeout,
             concurrency=self.concurrency,
             models=None if self.cache is None else self.cache / "models",
@@ -812,14 +804,11 @@ def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
 
 def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
     """Say what a run would ask and cost."""
-    # a server that echoes is sent each grade
-    echoes = asking.model.startswith("openai:") and asking.api == "completions"
     found = estimate(
         judge.completer.fingerprint,
         chain.from_iterable(map(judge.requests, items)),
         cache=asking.answers(),
         prices=asking.prices(),
-        prompts_per_request=judge.n_grades if echoes else 1,
     )
     cost = "give --price-in and --price-out for the cost"
     if found.cost is not None:

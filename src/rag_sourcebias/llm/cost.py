@@ -39,7 +39,6 @@ def estimate(
     *,
     cache: CompletionCache,
     prices: Prices | None,
-    prompts_per_request: int = 1,
 ) -> Estimate:
     """Count the requests of a run and estimate their cost; nothing is asked.
 
@@ -47,17 +46,12 @@ def estimate(
     ----------
     fingerprint : str
         Of the model.
-    prompts_per_request : int
-        Times a prompt is sent for one scoring request: once per label where a server echoes.
     """
     found = {request_key(fingerprint, request): request for request in requests}
     known = cache.get(list(found))
     new = [request for key, request in found.items() if key not in known]
-    sent = [prompts_per_request if request.labels else 1 for request in new]
-    prompt_tokens = round(
-        sum(len(r.prompt) * n for r, n in zip(new, sent, strict=True)) / _CHARS_PER_TOKEN
-    )
-    written = sum(n if r.labels else r.max_tokens for r, n in zip(new, sent, strict=True))
+    prompt_tokens = round(sum(len(request.prompt) for request in new) / _CHARS_PER_TOKEN)
+    written = sum(1 if request.labels else request.max_tokens for request in new)
     return Estimate(
         requests=len(found),
         cached=len(known),

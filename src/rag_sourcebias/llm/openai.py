@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from rag_sourcebias.core.addresses import Address, address_of
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
-from rag_sourcebias.core.errors import DataError, import_extra, require_one_of
+from rag_sourcebias.core.errors import DataError, import_extra
 
 # What the status of an HTTP answer means for one request.
 
@@ -52,7 +52,7 @@ def status_error(
     if status in (408, 409, 425, 429) or status >= 500:
         reasons: dict[int, FailureReason] = {408: "timeout", 429: "rate_limited"}
         return CompletionError(said, reason=reasons.get(status, "server"), retry_after=retry_after)
-    if "logprobs" in said or "echo" in said:
+    if "logprobs" in said:
         return CompletionError(
             f"{said}; this server gives no log-probabilities: use mode votes or verbalised",
             reason="rejected",
@@ -208,18 +208,6 @@ def chat_text(body: Json) -> Completion:
     )
 
 
-def plain_text(body: Json) -> Completion:
-    """Read the text of a plain completion."""
-    choice = body["choices"][0]
-    if not isinstance(choice.get("text"), str):
-        raise _malformed("a choice without text")
-    return Completion(
-        text=choice["text"],
-        finish_reason=str(choice.get("finish_reason") or "stop"),
-        **_usage(body),
-    )
-
-
 def chat_labels(body: Json, labels: Sequence[str]) -> LabelScores:
     """Read label scores from the top alternatives of a chat completion."""
     choice = body["choices"][0]
@@ -228,80 +216,9 @@ def chat_labels(body: Json, labels: Sequence[str]) -> LabelScores:
     if not isinstance(choice.get("logprobs"), dict):
         raise _no_logprobs()
     tokens = _chat_tokens(choice)
-    return _from_tokens(body, labels, [t for t, _, _ in tokens], [a for _, _, a in tokens])
-
-
-def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
-    """Read label scores from the top alternatives of a plain completion."""
-    found = body["choices"][0].get("logprobs")
-    if not isinstance(found, dict) or not found.get("tokens") or not found.get("top_logprobs"):
-        raise _no_logprobs()
-    if not all(isinstance(options, dict) for options in found["top_logprobs"]):
-        raise _malformed(f"top_logprobs {found['top_logprobs']!r:.60}")
-    alternatives: list[Alternatives] = [
-        [(str(token), _number(value)) for token, value in options.items()]
-        for options in found["top_logprobs"]
-    ]
-    return _from_tokens(body, labels, [str(t) for t in found["tokens"]], alternatives)
-
-
-def echoed(body: Json, prompt: str, label: str) -> LabelScores:
-    """Read the log-probability of the echoed label; the answer holds one more token, the likeliest.
-
-    A token that spans the end of the prompt and the beginning of the label counts as part of the
-    label.
-
-    Raises
-    ------
-    CompletionError
-        If the echo is missing, or the token written behind the label is not the likeliest of its
-        position. Some servers report each echoed token's log-probability *after* that token
-        instead of before it; numbers of that kind look right and mean nothing.
-    """
-    choice = body["choices"][0]
-    tokens, values, offsets, tops = _echo_columns(choice)
-    start = len(prompt)
-    stop = len(prompt) + len(label)
-    ends = [*offsets[1:], offsets[-1] + len(tokens[-1])]
-    inside = [i for i, begin in enumerate(offsets) if begin < stop and ends[i] > start]
-    if not "".join(tokens[i] for i in inside).endswith(label.strip()):
-        raise _malformed("no echo of the label; a server that ignores echo needs scoring='top'")
-    written = [i for i, begin in enumerate(offsets) if begin >= stop]
-    if written:
-        options = tops[written[0]]
-        likeliest = isinstance(options, dict) and bool(options)
-        likeliest = likeliest and values[written[0]] >= max(map(_number, options.values())) - 1e-3
-    else:  # a model that ends right behind the label writes nothing
-        likeliest = choice.get("finish_reason") == "stop"
-    if not likeliest:
-        raise CompletionError(
-            "the server's echoed log-probabilities belong to other positions (the token it wrote "
-            "is not the one it calls likeliest): use scoring='top'",
-            reason="rejected",
-            fatal=True,
-        )
-    return LabelScores(logprobs=(math.fsum(values[i] for i in inside),), **_usage(body))
-
-
-def _echo_columns(choice: Json) -> tuple[list[str], list[float], list[int], list[Json]]:
-    found = choice.get("logprobs")
-    if not isinstance(found, dict):
-        raise _no_logprobs()
-    names = ("tokens", "token_logprobs", "text_offset", "top_logprobs")
-    columns: list[list[Json]] = [found.get(name) or [] for name in names]
-    if not columns[0] or len({len(column) for column in columns}) != 1:
-        raise _malformed("echoed " + ", ".join(names) + " that do not match")
-    try:
-        offsets = [int(offset) - int(columns[2][0]) for offset in columns[2]]
-    except (TypeError, ValueError):
-        raise _malformed(f"text_offset {columns[2]!r:.60}") from None
-    return [str(t) for t in columns[0]], [_number(v) for v in columns[1]], offsets, columns[3]
-
-
-def _from_tokens(
-    body: Json, labels: Sequence[str], written: list[str], alternatives: list[Alternatives]
-) -> LabelScores:
-    logprobs, n_bounded = label_scores_from_tokens(labels, written, alternatives)
+    logprobs, n_bounded = label_scores_from_tokens(
+        labels, [token for token, _, _ in tokens], [options for _, _, options in tokens]
+    )
     return LabelScores(logprobs=logprobs, n_bounded=n_bounded, **_usage(body))
 
 
@@ -395,8 +312,6 @@ def shortened(text: str) -> str:
 # Language models behind a server with OpenAI's HTTP interface.
 
 
-Api = Literal["chat", "completions"]
-
 _logger = logging.getLogger("rag_sourcebias.llm")
 _OFFICIAL = "https://api.openai.com/v1"
 
@@ -404,16 +319,10 @@ _OFFICIAL = "https://api.openai.com/v1"
 class OpenAICompleter:
     """A model served by OpenAI or by any server with the same interface.
 
-    Text comes from ``/v1/chat/completions`` (the prompt as one user message) or from
-    ``/v1/completions`` (the prompt as it is). Label log-probabilities come
-
-    - with ``api="completions"`` and ``scoring="echo"`` from the log-probabilities of the echoed
-      prompt and label, exact for every label, one request per label; this is the scoring of [R].
-      Servers whose echoed numbers are shifted by a token (llama-cpp-python 0.3) are recognised
-      and refused;
-    - with ``scoring="top"`` from the most likely first tokens of the answer, as many as
-      ``top_logprobs``; a label that is not among them gets the smallest log-probability that
-      was reported, and is counted.
+    Text comes from ``/v1/chat/completions``, the prompt as one user message. Log-probabilities of
+    labels come from the most likely first tokens of the answer, as many as ``top_logprobs``; a
+    label that is not among them gets the smallest log-probability that was reported, and is
+    counted.
 
     Parameters
     ----------
@@ -424,11 +333,8 @@ class OpenAICompleter:
         nowhere.
     api_key : str, optional
         The environment variable ``OPENAI_API_KEY`` by default; a server of one's own needs none.
-    api : {"chat", "completions"}
-    scoring : {"top", "echo"}, optional
-        ``"top"`` for chat, ``"echo"`` for completions by default.
     top_logprobs : int
-        Alternatives to ask for; 20 by default, 5 for OpenAI's own completions (its limits).
+        Alternatives to ask for; 20 is the most that OpenAI gives.
     timeout : float
         Seconds without a byte from the server after which a request has failed.
     max_concurrency : int
@@ -453,22 +359,12 @@ class OpenAICompleter:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        api: Api = "chat",
-        scoring: Literal["top", "echo"] | None = None,
-        top_logprobs: int | None = None,
+        top_logprobs: int = 20,
         timeout: float = 60.0,
         max_concurrency: int = 8,
         extra: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> None:
-        require_one_of("api", api, ("chat", "completions"))
-        scoring = scoring or ("top" if api == "chat" else "echo")
-        if scoring not in ("top", "echo") or (api, scoring) == ("chat", "echo"):
-            raise DataError(
-                f"scoring {scoring!r} with api {api!r}: there are top (both) and echo (completions)"
-            )
-        if top_logprobs is None:
-            top_logprobs = 5 if api == "completions" and base_url is None else 20
         if top_logprobs < 1 or max_concurrency < 1 or not timeout > 0:
             raise DataError(
                 f"top_logprobs {top_logprobs}, max_concurrency {max_concurrency} and timeout "
@@ -492,8 +388,6 @@ class OpenAICompleter:
                 f"model {model!r} at OpenAI needs a key: set OPENAI_API_KEY or pass api_key, or "
                 "pass base_url for a server of your own"
             )
-        self._api: Api = api
-        self._scoring = scoring
         self._top = top_logprobs
         self._timeout = timeout
         self._extra = dict(extra or {})
@@ -501,13 +395,13 @@ class OpenAICompleter:
         self._openai: Any = import_extra("openai", "openai", "openai", feature)
 
     def __repr__(self) -> str:
-        return f"OpenAICompleter({self.model!r}, base_url={self.base_url!r}, api={self._api!r})"
+        return f"OpenAICompleter({self.model!r}, base_url={self.base_url!r})"
 
     @property
     def fingerprint(self) -> str:
         """Identity of server, model and of every setting that changes the answers."""
         return (
-            f"openai-1:{self.base_url}:{self.model}:{self._api}:{self._scoring}:{self._top}:"
+            f"openai-1:{self.base_url}:{self.model}:chat:top:{self._top}:"
             f"{json.dumps(self._extra, sort_keys=True, default=str)}"
         )
 
@@ -517,12 +411,7 @@ class OpenAICompleter:
         return {
             "model": self.model,
             "server": self.base_url,
-            "interface": self._api,
-            "label scores": (
-                "echoed prompt and label"
-                if self._scoring == "echo"
-                else f"{self._top} most likely tokens of the answer"
-            ),
+            "label scores": f"{self._top} most likely tokens of the answer",
             **{key: str(value) for key, value in self._extra.items()},
         }
 
@@ -537,11 +426,7 @@ class OpenAICompleter:
             If the server fails, refuses the request or answers with something else.
         """
         fields = {"temperature": temperature, "seed": seed}
-        return (
-            chat_text(self._chat(prompt, max_tokens, fields))
-            if self._api == "chat"
-            else plain_text(self._plain(prompt, {**fields, "max_tokens": max_tokens}))
-        )
+        return chat_text(self._chat(prompt, max_tokens, fields))
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
         """Return the log-probability of each label as the continuation of one prompt.
@@ -551,40 +436,23 @@ class OpenAICompleter:
         CompletionError
             If the server fails, reports no log-probabilities, or none of a label.
         """
-        if self._scoring == "echo":
-            # One token is written behind each label: it shows whether numbers are in their places.
-            asked = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
-            parts = [echoed(self._plain(prompt + label, asked), prompt, label) for label in labels]
-            return LabelScores(
-                logprobs=tuple(part.logprobs[0] for part in parts),
-                prompt_tokens=sum(part.prompt_tokens for part in parts),
-                completion_tokens=sum(part.completion_tokens for part in parts),
-            )
         length = max(len(label.strip()) for label in labels)
-        fields: dict[str, Any] = {"temperature": 0.0}
-        if self._api == "chat":
-            fields |= {"logprobs": True, "top_logprobs": self._top}
-            return chat_labels(self._chat(prompt, length, fields), labels)
-        fields |= {"logprobs": self._top, "max_tokens": length}
-        return plain_labels(self._plain(prompt, fields), labels)
+        fields = {"temperature": 0.0, "logprobs": True, "top_logprobs": self._top}
+        return chat_labels(self._chat(prompt, length, fields), labels)
 
     def _chat(self, prompt: str, max_tokens: int, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
         # OpenAI's newer models know only the new name of the limit, other servers only the old.
         limit = "max_completion_tokens" if self._official else "max_tokens"
-        return self._send(
-            "/chat/completions",
-            {"messages": [{"role": "user", "content": prompt}], **fields, limit: max_tokens},
-        )
-
-    def _plain(self, prompt: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        return self._send("/completions", {"prompt": prompt, **fields})
-
-    def _send(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        body = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": prompt}],
+            **fields,
+            limit: max_tokens,
+            **self._extra,
+        }
         # The text instead of a model of the answer: servers answer with less, or with more.
         try:
-            text = self._client.post(
-                path, cast_to=str, body={"model": self.model, **body, **self._extra}
-            )
+            text = self._client.post("/chat/completions", cast_to=str, body=body)
         except self._openai.OpenAIError as error:
             raise completion_error(error, self._openai, self._address, key=self._key) from error
         except UnicodeEncodeError as error:  # half a surrogate pair, as scraped text may hold

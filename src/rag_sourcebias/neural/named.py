@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast, get_args
 
 from rag_sourcebias.core.caches import cache_dir
-from rag_sourcebias.core.errors import DataError, require_one_of
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer, Encoder, Reranker
-from rag_sourcebias.llm.openai import Api, OpenAICompleter
+from rag_sourcebias.llm.openai import OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter, QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import (
     CrossEncoderReranker,
@@ -140,7 +139,6 @@ def completer_of(
     model: str,
     *,
     base_url: str | None,
-    api: str,
     timeout: float,
     concurrency: int,
     models: Path | None = None,
@@ -164,13 +162,11 @@ def completer_of(
     kind, _, name = model.partition(":")
     if kind not in ("openai", "local") or not name:
         raise DataError(f"model {model!r}: write openai:<name>, local:smollm2 or local:<path>")
-    require_one_of("api", api, get_args(Api))
     if kind == "openai":
         return OpenAICompleter(
             name,
             base_url=base_url,
             api_key=None if ask else "not asked",
-            api=cast("Api", api),
             timeout=timeout,
             max_concurrency=concurrency,
         )

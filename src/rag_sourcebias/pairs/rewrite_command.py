@@ -225,7 +225,7 @@ def following(report: RewriteReport) -> Iterator[Finding]:
 
 _OPTIONS = {
     "say untagged='human'": "say --untagged-as-human",
-    "use chat=False": "use --api completions",
+    "use chat=False": "name another --model",
     "give a name with model=": "give a name with --name",
 }
 
@@ -285,13 +285,6 @@ def rewrite(
         ),
     ],
     base_url: opt.BaseUrl = None,
-    api: Annotated[
-        str,
-        typer.Option(
-            help="chat, or completions (the bare prompt, for models without a chat format).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "chat",
     timeout: opt.Timeout = 120.0,
     concurrency: opt.Concurrency = 8,
     name: Annotated[
@@ -368,8 +361,8 @@ def rewrite(
         "untagged": "human" if untagged_as_human else "error",
     }
     completer = completer_of(
-        model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
-        chat=api == "chat", ask=not dry_run,
+        model, base_url=base_url, timeout=timeout, concurrency=concurrency, chat=True,
+        ask=not dry_run,
     )  # fmt: skip
     if priced is not None and max_cost is not None:
         completer = MeteredCompleter(completer, priced, max_cost)

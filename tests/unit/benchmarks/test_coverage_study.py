@@ -23,7 +23,7 @@ def exactly(value, half=0.0):
         lower=value - half,
         upper=value + half,
         confidence_level=0.95,
-        method=InferCode.GIVEN(),
+        method=InferCode.LABELS_T(),
         n_labeled=2,
     )
 

@@ -220,7 +220,7 @@ def test_the_p_value_of_an_interval_is_that_of_a_normal_estimate() -> None:
         lower=1.0,
         upper=7.0,
         confidence_level=0.9,
-        method=InferCode.GIVEN(),
+        method=InferCode.LABELS_T(),
         n_labeled=50,
         assumptions=(),
     )

@@ -139,10 +139,6 @@ def test_openai_completer_needs_a_key_or_a_server(monkeypatch) -> None:
         OpenAICompleter("gpt")
     own = OpenAICompleter("m", base_url="http://localhost:1/v1/")
     assert own.base_url == "http://localhost:1/v1"
-    with pytest.raises(DataError, match="api 'chatty' is not one of"):
-        OpenAICompleter("m", base_url="http://localhost:1/v1", api="chatty")
-    with pytest.raises(DataError, match="scoring 'echo' with api 'chat'"):
-        OpenAICompleter("m", base_url="http://localhost:1/v1", scoring="echo")
     with pytest.raises(DataError, match="must be positive"):
         OpenAICompleter("m", base_url="http://localhost:1/v1", timeout=0)
 
@@ -153,8 +149,6 @@ def test_fingerprints_tell_settings_apart_and_hold_no_key() -> None:
     completers = [
         OpenAICompleter("m", **base),
         OpenAICompleter("n", **base),
-        OpenAICompleter("m", api="completions", **base),
-        OpenAICompleter("m", api="completions", scoring="top", **base),
         OpenAICompleter("m", top_logprobs=5, **base),
         OpenAICompleter("m", extra={"top_p": 0.5}, **base),
     ]
