@@ -279,5 +279,6 @@ class ExposureObserver(Locked):
                         documents=n, first=self._first[group], exposure=self._exposure[group]
                     )
                     for group, n in sorted(self._documents.items())
+                    if n  # all of a group may have been in stages that others took the place of
                 },
             )

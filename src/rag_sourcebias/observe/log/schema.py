@@ -543,6 +543,16 @@ def _keep_from(path: Path) -> None:
         raise DataError(f"{path} is no event log, and what a killed process wrote lies beside it")
 
 
+def is_log(path: Path) -> bool:
+    """Whether a file is a log, by the names in its first bytes (SQLite's file format, 1.3)."""
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(72)
+    except OSError:
+        return False
+    return header.startswith(b"SQLite format 3") and header[68:] == APPLICATION.to_bytes(4, "big")
+
+
 def _create_tables(database: sqlite3.Connection, path: Path) -> None:
     database.execute("PRAGMA auto_vacuum = INCREMENTAL")
     database.execute("BEGIN IMMEDIATE")

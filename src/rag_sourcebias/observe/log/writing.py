@@ -55,6 +55,7 @@ from rag_sourcebias.observe.log.schema import (
     TagCodes,
     decoder,
     insert_segments,
+    is_log,
     open_for_writing,
     segments_of,
     state_of,
@@ -692,6 +693,23 @@ def places(path: Path) -> Iterator[Path]:
         yield path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
+def positions_beside(path: Path) -> dict[str, int]:
+    """Return up to where other logs of the folder took journals in: one of them was this one.
+
+    A log that was moved or copied away holds what it took in; one that was moved aside because it
+    is damaged may not.
+    """
+    found: dict[str, int] = {}
+    for other in path.parent.iterdir():
+        if other == path or ".damaged-" in other.name or not other.is_file() or not is_log(other):
+            continue
+        address = f"{other.resolve().as_uri()}?mode=ro"
+        with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as database:
+            for name, position in positions_of(database).items():
+                found[name] = max(position, found.get(name, 0))
+    return found
+
+
 class LogWriter:
     """Take the journals of a log in; several of them, also of several processes, may do so.
 
@@ -830,6 +848,9 @@ class LogWriter:
             database.execute("BEGIN IMMEDIATE")
             stamp = _stamp(self.current)
             positions = self._positions = positions_of(database)
+            if not positions:
+                positions.update(positions_beside(self.current))
+                keep_positions(database, positions)
             # not before: another process may have seen a journal that is newer than a list
             files = journals_of(self.path)
             self._unreadable = 0
