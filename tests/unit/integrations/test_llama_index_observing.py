@@ -183,18 +183,6 @@ def test_auto_merging_counts_once_with_the_merged_nodes() -> None:
     assert names(observer) == [["parent"]]
 
 
-def test_query_engines_count_once_streaming_or_not() -> None:
-    observer = Retrievals()
-    retriever = Fixed(*scored("a", "b"))
-    with instrument("llama-index", observer):
-        plain = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
-        streaming = RetrieverQueryEngine.from_args(retriever, llm=MockLLM(), streaming=True)
-        plain.query("x")
-        assert "".join(streaming.query("x").response_gen)
-        asyncio.run(plain.aquery("x"))
-    assert names(observer) == [["a", "b"]] * 3
-
-
 # One object
 
 

@@ -1,14 +1,17 @@
 """What reaches readers of LlamaIndex: a reranker's list, the response's nodes, one request each."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 pytest.importorskip("llama_index.core")
 
+from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
@@ -16,7 +19,7 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.llms import MockLLM
+from llama_index.core.llms import CompletionResponse, MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -29,8 +32,13 @@ from llama_index.core.query_engine import (
 )
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index.core.tools import QueryEngineTool, ToolMetadata
+from llama_index.core.retrievers import (
+    QueryFusionRetriever,
+    RecursiveRetriever,
+    RouterRetriever,
+)
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.tools import QueryEngineTool, RetrieverTool, ToolMetadata
 from llama_index_instrumentation.dispatcher import instrument_tags
 
 import rag_sourcebias as rsb
@@ -94,13 +102,15 @@ def synthesizer(**options: Any) -> BaseSynthesizer:
     return get_response_synthesizer(llm=MockLLM(), **options)
 
 
-class Chosen(BaseSelector):
+class NoPrompts:
     def _get_prompts(self) -> dict[str, Any]:
         return {}
 
     def _update_prompts(self, prompts: Any) -> None:
         pass
 
+
+class Chosen(NoPrompts, BaseSelector):
     def _select(self, choices: Sequence[Any], query: QueryBundle) -> SelectorResult:
         return SelectorResult(selections=[SingleSelection(index=0, reason="")])
 
@@ -108,14 +118,8 @@ class Chosen(BaseSelector):
         return self._select(choices, query)
 
 
-class Halves(BaseQuestionGenerator):
+class Halves(NoPrompts, BaseQuestionGenerator):
     """Two questions of one."""
-
-    def _get_prompts(self) -> dict[str, Any]:
-        return {}
-
-    def _update_prompts(self, prompts: Any) -> None:
-        pass
 
     def generate(self, tools: Any, query: QueryBundle) -> list[SubQuestion]:
         return [
@@ -139,15 +143,9 @@ class ByHand(CustomQueryEngine):
         return Response("yes", source_nodes=nodes[:3])
 
 
-class Louder(BaseQueryTransform):
+class Louder(NoPrompts, BaseQueryTransform):
     def _run(self, query_bundle: QueryBundle, metadata: Any) -> QueryBundle:
         return QueryBundle(query_bundle.query_str + "!")
-
-    def _get_prompts(self) -> dict[str, Any]:
-        return {}
-
-    def _update_prompts(self, prompts: Any) -> None:
-        pass
 
 
 class TwoRetrievals(CustomQueryEngine):
@@ -287,6 +285,91 @@ def test_what_two_retrievals_share_an_answer_for_is_shown_of_each() -> None:
     one, two = [event.ranked.doc_ids for event in found.values()]
     assert list(one) == [name for name in shown if name in first]
     assert list(two) == [name for name in shown if name in second]
+
+
+class Pooled(BaseRetriever):
+    """Asks two others in a thread pool of its own, which copies no context."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda r: r._retrieve(query_bundle), (Drawn(), Drawn())))
+        return found[0]
+
+
+class Pointing(BaseRetriever):
+    """Finds what points to another retriever."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        pointer = IndexNode(text="", index_id="inner", obj=engine(Favouring()))
+        return [NodeWithScore(node=pointer, score=1.0)]
+
+
+class Scripted(MockLLM):
+    """Calls the tool twice, then answers."""
+
+    steps: int = 0
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        self.steps += 1
+        text = "Thought: I can answer.\nAnswer: yes"
+        if self.steps % 3:
+            call = {"input": f"question {self.steps}"}
+            text = f"Thought: I search.\nAction: docs\nAction Input: {json.dumps(call)}"
+        yield CompletionResponse(text=text, delta=text)
+
+
+def ask_an_agent() -> None:
+    async def main() -> None:
+        agent = ReActAgent(tools=[tool(engine(Favouring()))], llm=Scripted(), streaming=True)
+        await agent.run("question")
+
+    asyncio.run(main())
+
+
+def fusion(**options: Any) -> QueryFusionRetriever:
+    return QueryFusionRetriever([Drawn(), Drawn()], llm=MockLLM(), num_queries=1, **options)
+
+
+def asked(retriever: BaseRetriever) -> Callable[[], Any]:
+    return lambda: RetrieverQueryEngine.from_args(
+        retriever, llm=MockLLM(), node_postprocessors=[Favouring()]
+    ).query("question")
+
+
+def ask_in_threads() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(engine(Favouring()).query, QUESTIONS))
+
+
+ROUTED = RouterRetriever(
+    Chosen(), [RetrieverTool(Drawn(), ToolMetadata(name="docs", description="all"))], llm=MockLLM()
+)
+DESIGNS: dict[str, tuple[Callable[[], Any], int]] = {
+    "fusion": (asked(fusion(use_async=False)), 1),
+    "fusion in tasks": (asked(fusion(use_async=True)), 1),
+    "router": (asked(ROUTED), 1),
+    "recursive": (asked(RecursiveRetriever("r", {"r": Drawn()})), 1),
+    "pointers": (lambda: Pointing().retrieve("question"), 1),
+    "pool": (asked(Pooled()), 1),
+    "agent that calls twice": (ask_an_agent, 2),
+    "sub-questions": (lambda: sub_questions(False).query("question"), 2),
+    "batch in threads": (ask_in_threads, 12),
+    "batch in tasks": (SHAPES["async"], 12),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LlamaIndex's agent gives them
+@pytest.mark.parametrize("name", DESIGNS)
+def test_one_retrieval_a_question_and_all_of_it_one_request(name: str, own_loop: None) -> None:
+    ask, n = DESIGNS[name]
+    observer, exposure = CollectingObserver(), ExposureObserver()
+    with instrument("llama-index", observer) as handle, instrument("llama-index", exposure):
+        ask()
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    assert (questions_of(observer), exposure.counts().n_retrievals) == (n, n)
+    stage = "retrieved" if name == "pointers" else "shown"
+    assert [event.stage for event in latest(observer).values()] == [stage] * n
 
 
 def stages(observer: CollectingObserver) -> list[tuple[str, int]]:
