@@ -8,7 +8,7 @@ from rag_sourcebias_integrations.llama_index.embeddings import (
     EncoderEmbedding,
     StyleAdjustedSimilarity,
 )
-from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
+from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator
 from rag_sourcebias_integrations.llama_index.observe import (
     ShadowedRetriever,
     SourceBiasEventHandler,
@@ -20,7 +20,6 @@ __all__ = [
     "DebiasPostprocessor",
     "EncoderEmbedding",
     "IntervalEvaluator",
-    "IntervalResult",
     "LlamaIndexCompleter",
     "ShadowedRetriever",
     "SourceBiasEventHandler",

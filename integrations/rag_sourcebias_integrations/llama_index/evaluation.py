@@ -3,12 +3,12 @@
 import dataclasses
 import math
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from llama_index.core.evaluation.base import BaseEvaluator, EvaluationResult
-from pydantic import ConfigDict
+from llama_index.core.evaluation.base import BaseEvaluator
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Code, Interval
@@ -23,16 +23,6 @@ class EvaluationCode(Code, home="llama_index"):
         "{n} of {of:item|items} got no score from the evaluator and are left out, {labeled} of "
         "them with a human score"
     )
-
-
-class IntervalResult(EvaluationResult):
-    """A mean score with its interval; ``feedback`` is the interval in words.
-
-    A class of its own because LlamaIndex drops unknown fields of an ``EvaluationResult``.
-    """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-    interval: Interval
 
 
 class IntervalEvaluator(BaseEvaluator):
@@ -56,22 +46,8 @@ class IntervalEvaluator(BaseEvaluator):
         require_kind(inner, BaseEvaluator, "LlamaIndex evaluator")
         self._inner = inner
         # by item and response
-        self._scores: dict[tuple[str, str | None], float | None] = {}
+        self._scores: dict[tuple[str, str | None], float] = {}
         self._lock = threading.Lock()
-
-    def evaluate(
-        self,
-        query: str | None = None,
-        response: str | None = None,
-        contexts: Sequence[str] | None = None,
-        *,
-        item_id: str | None = None,
-        **kwargs: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        """Evaluate by the wrapped evaluator."""
-        item = self._begin(item_id, query, response)
-        found = self._inner.evaluate(query=query, response=response, contexts=contexts, **kwargs)
-        return self._end(item, found)
 
     async def aevaluate(
         self,
@@ -83,23 +59,22 @@ class IntervalEvaluator(BaseEvaluator):
         **kwargs: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         """Evaluate by the wrapped evaluator."""
-        item = self._begin(item_id, query, response)
+        with self._lock:
+            names = (item_id, query, response, f"item {len(self._scores) + 1}")
+            item = next(name for name in names if name is not None), response
+            self._scores[item] = math.nan
         found = await self._inner.aevaluate(
             query=query, response=response, contexts=contexts, **kwargs
         )
-        return self._end(item, found)
+        if not found.invalid_result and found.score is not None:
+            self._scores[item] = float(found.score)
+        return found
 
     @property
     def scores(self) -> list[tuple[str, float]]:
         """Item ids and scores in the order in which items were first begun; NaN without a score."""
         with self._lock:
-            items = list(self._scores.items())
-        return [(name, math.nan if score is None else float(score)) for (name, _), score in items]
-
-    def reset(self) -> None:
-        """Forget all scores."""
-        with self._lock:
-            self._scores.clear()
+            return [(name, score) for (name, _), score in self._scores.items()]
 
     def interval(
         self,
@@ -143,31 +118,6 @@ class IntervalEvaluator(BaseEvaluator):
         note = EvaluationCode.LEFT_OUT(n=lost, of=len(scores), labeled=lost_labels)
         return dataclasses.replace(found, notes=(*found.notes, note))
 
-    def result(
-        self,
-        human: Mapping[str, float] | Sequence[float | None],
-        **options: Any,  # noqa: ANN401
-    ) -> IntervalResult:
-        """Return :meth:`interval` as an ``EvaluationResult``: mean, interval, and it in words."""
-        found = self.interval(human, **options)
-        return IntervalResult(score=found.estimate, feedback=str(found), interval=found)
-
-    def _begin(
-        self, item_id: str | None, query: str | None, response: str | None
-    ) -> tuple[str, str | None]:
-        name = item_id if item_id is not None else query if query is not None else response
-        with self._lock:
-            if name is None:
-                name = f"item {len(self._scores) + 1}"
-            self._scores[name, response] = None
-        return name, response
-
-    def _end(self, item: tuple[str, str | None], result: Any) -> Any:  # noqa: ANN401
-        with self._lock:
-            if item in self._scores:  # not after a reset
-                self._scores[item] = None if result.invalid_result else result.score
-        return result
-
     def _get_prompts(self) -> dict[str, Any]:
         return {}
 
@@ -182,25 +132,24 @@ def _aligned(
     item_ids: Sequence[str], human: Mapping[str, float] | Sequence[float | None]
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Human scores in the order of the items, NaN where there is none."""
-    if not isinstance(human, Mapping):
-        values = list(human)
-        if len(values) != len(item_ids):
-            raise DataError(
-                f"{len(values)} human scores for {len(item_ids)} evaluated items; expected one "
-                "entry per item, None where there is no human score"
-            )
-    else:
-        unknown = sorted(human.keys() - set(item_ids))
+    if isinstance(human, Mapping):
+        known = Counter(item_ids)
+        unknown = sorted(human.keys() - known)
         if unknown:
             raise DataError(
                 f"human scores for {len(unknown)} items that were not evaluated, such as "
                 f"{unknown[0]!r:.80}; an item is known by its query, or by item_id"
             )
-        twice = sorted(i for i in human if item_ids.count(i) > 1)
+        twice = sorted(name for name in human if known[name] > 1)
         if twice:
             raise DataError(
                 f"item {twice[0]!r:.80} was evaluated with several responses; give each call of "
                 "evaluate its own item_id"
             )
-        values = [human.get(item_id) for item_id in item_ids]
-    return np.array([math.nan if value is None else value for value in values], np.float64)
+        human = [human.get(name) for name in item_ids]
+    if len(human) != len(item_ids):
+        raise DataError(
+            f"{len(human)} human scores for {len(item_ids)} evaluated items; expected one "
+            "entry per item, None where there is no human score"
+        )
+    return np.array(human, np.float64)  # None becomes NaN

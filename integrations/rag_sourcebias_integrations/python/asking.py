@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from numbers import Integral
 from typing import Any
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.intake.results import at, id_text
+from rag_sourcebias.intake.results import at, row_of
 from rag_sourcebias.retrieval.application import Hit
-from rag_sourcebias_integrations.python.attach import Readers, read_documents
+from rag_sourcebias_integrations.python.attach import Readers, name_of, read_documents
 
 _TEXTS = (
     "text", "page_content", "content", "document", "body", "contents", "passage", "long_text",
@@ -24,26 +23,18 @@ def search(obj: object, depth: int | None = None) -> Callable[[str], Iterable[An
 
 def describe(found: Any) -> Hit:  # noqa: ANN401 - whatever a function returns
     """Read a document: its id where it has one, its text, metadata and score."""
-    if isinstance(found, str):
-        return Hit(doc_id=found, text=found, metadata={}, score=None)
-    if isinstance(found, Integral):
-        return Hit(doc_id=id_text(found), text=None, metadata={}, score=None)
-    (metadata,) = (rows := read_documents([found], Readers(doc_id=lambda _: "unread"))).metadata
     document = found[0] if isinstance(found, tuple) and found else found
-    if isinstance(document, str | Integral):
-        return describe(document)._replace(score=_first(rows.scores))
+    rows = read_documents([found], Readers(doc_id=lambda _: "unread"))
+    metadata = next(iter(rows.metadata), None) or {}
+    score = _first(rows.scores)
+    if isinstance(document, str):
+        return Hit(document, document, metadata, score)
     doc_id = None
     with suppress(DataError):
-        doc_id = read_documents([found]).ids[0]
-    texts = (
-        value
-        for place in (document, metadata or {})
-        for name in _TEXTS
-        if isinstance(value := at(place, name), str)
-    )
-    return Hit(
-        doc_id=doc_id, text=next(texts, None), metadata=metadata or {}, score=_first(rows.scores)
-    )
+        doc_id = name_of(row_of(document))
+    texts = (at(place, name) for place in (document, metadata) for name in _TEXTS)
+    text = next((value for value in texts if isinstance(value, str)), None)
+    return Hit(doc_id, text, metadata, score)
 
 
 def _first(scores: Any) -> float | None:  # noqa: ANN401

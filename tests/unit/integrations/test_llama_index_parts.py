@@ -20,7 +20,7 @@ from llama_index.core.evaluation import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
-from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
+from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator
 
 pytestmark = pytest.mark.frameworks
 
@@ -87,8 +87,6 @@ def test_results_pass_through_and_scores_are_kept(own_loop: None) -> None:
     assert np.isnan(evaluator.scores[2][1])
     evaluator.evaluate(query="q", response="four")
     assert len(evaluator.scores) == 3
-    evaluator.reset()
-    assert evaluator.scores == []
 
 
 @pytest.mark.filterwarnings("ignore:asyncio_module\\(\\) is deprecated:DeprecationWarning")
@@ -109,11 +107,6 @@ def test_the_interval_is_that_of_the_mean_over_human_scores() -> None:
     by_id = dict(zip(queries[:30], human, strict=False))
     assert evaluator.interval(by_id) == expected
     assert evaluator.interval([*human[:30], *[None] * 50]) == expected
-    result = evaluator.result(by_id, confidence_level=0.9)
-    assert isinstance(result, IntervalResult)
-    assert isinstance(result, EvaluationResult)
-    assert (result.score, result.feedback) == (result.interval.estimate, str(result.interval))
-    assert result.interval.confidence_level == 0.9
 
 
 def test_items_without_a_score_are_left_out_and_said() -> None:
