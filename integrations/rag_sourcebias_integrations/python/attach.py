@@ -13,9 +13,10 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial, update_wrapper
-from types import FunctionType, MethodType
+from functools import partial
 from typing import Any, NamedTuple
+
+from wrapt import FunctionWrapper
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
@@ -188,14 +189,19 @@ def _as_float(value: Any) -> float | None:  # noqa: ANN401
 # Observe a function from a query to documents.
 
 
-class _Watch:
-    """The recorder of one function, until the observation ends."""
+class _Observed(FunctionWrapper):  # type: ignore[type-arg]
+    """A function, method or callable object in everything but what a call of it does besides."""
 
-    def __init__(
-        self, function: Callable[..., Any], recorder: Recorder, readers: Readers = _NONE
-    ) -> None:
-        self.recorder = recorder
-        self.is_on = True
+    def __deepcopy__(self, memo: object) -> _Observed:
+        return self
+
+
+class _Watch:
+    """Record what a function returns, until the observation ends."""
+
+    def __init__(self, function: Callable[..., Any], recorder: Recorder, readers: Readers) -> None:
+        self._recorder = recorder
+        self._is_on = True
         doc_id = recorder.doc_id
         self._readers = readers if doc_id is None else readers._replace(doc_id=doc_id)
         self._first = ""
@@ -204,27 +210,40 @@ class _Watch:
             self._first = next(iter(inspect.signature(function).parameters), "")
         recorder.read_ids_by(_id_in_row)
 
+    def end(self) -> None:
+        """Pass everything on."""
+        self._is_on = False
+
+    def __call__(
+        self, function: Callable[..., Any], _: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:  # noqa: ANN401
+        """Call the function; a result that is not finished is recorded when it is."""
+        with self.retrieval() as first:
+            result = function(*args, **kwargs)
+        for is_kind, finishing in _UNFINISHED:
+            if is_kind(result):
+                return finishing(result, self, args, kwargs)
+        if first:
+            self.record(result, args, kwargs)
+        return result
+
     def retrieval(self) -> AbstractContextManager[bool]:
         """Stand around a call; tell whether it is to be recorded."""
-        return self.recorder.retrieval() if self.is_on else nullcontext(False)
-
-    def end(self) -> None:
-        """Make the wrapper pass everything on."""
-        self.is_on = False
+        return self._recorder.retrieval() if self._is_on else nullcontext(False)
 
     def record(self, rows: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record a result; count it as dropped where it is no list of documents."""
-        recorder = self.recorder
-        if not self.is_on:
+        if not self._is_on:
             return
         query = args[0] if args else kwargs.get(self._first)
         try:
             ids, metadata, scores = read_documents(rows, self._readers)
         except Exception as error:  # noqa: BLE001 - of the application's own objects
             reason = str(error) if isinstance(error, _UnreadableError) else _NO_LIST
-            recorder.dropped.add(reason, error=error.__cause__ or error)
+            self._recorder.dropped.add(reason, error=error.__cause__ or error)
         else:
-            recorder.record(ids, metadata, scores, query if isinstance(query, str) else None)
+            text = query if isinstance(query, str) else None
+            self._recorder.record(ids, metadata, scores, text)
 
 
 def attach(obj: object, recorder: Recorder, **readers: Reader) -> Attachment | None:
@@ -240,102 +259,87 @@ def attach(obj: object, recorder: Recorder, **readers: Reader) -> Attachment | N
     if not callable(obj) or isinstance(obj, type):
         return None
     watch = _Watch(obj, recorder, Readers(**readers))
-    kinds = (obj, type(obj).__call__)
-    found = (wrap for makes, _, wrap in _UNFINISHED if any(map(makes, kinds)))
-    wrapper = next(found, _plain)(obj, watch)
-    updated = ("__dict__",) if isinstance(obj, (FunctionType, MethodType)) else ()
-    return Attachment(update_wrapper(wrapper, obj, updated=updated), watch.end)
+    return Attachment(_Observed(obj, watch), watch.end)
 
 
-def _plain(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
-    def plain(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with watch.retrieval() as first:
-            result = function(*args, **kwargs)
-            if not isinstance(result, list):
-                for _, is_kind, wrap in _UNFINISHED:  # of a lambda around a coroutine function
-                    if is_kind(result):
-                        return wrap(lambda *_, **__: result, watch)(*args, **kwargs)
-        if first:
-            watch.record(result, args, kwargs)
-        return result
-
-    return plain
-
-
-def _coroutine(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
-    async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with watch.retrieval() as first:
-            result = await function(*args, **kwargs)
-        if first:
-            watch.record(result, args, kwargs)
-        return result
-
-    return coroutine
+async def _awaited(
+    coroutine: Any,  # noqa: ANN401
+    watch: _Watch,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:  # noqa: ANN401
+    with watch.retrieval() as first:
+        result = await coroutine
+    if first:
+        watch.record(result, args, kwargs)
+    return result
 
 
 # Every step of a generator is a block of its own: one around all of it would take the retrievals of
-# whoever iterates for nested. It is recorded when it ends or is closed.
+# whoever iterates for nested.
 
 
-def _generator(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
-    def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401
-        inner = function(*args, **kwargs)
-        rows: list[Any] = []
-        observed = True
-        step = partial(next, inner)
-        while True:
-            try:
-                with watch.retrieval() as first:
-                    observed &= first
-                    rows.append(step())
-            except StopIteration as stop:
-                if observed:
-                    watch.record(rows, args, kwargs)
-                return stop.value
-            try:
-                step = partial(inner.send, (yield rows[-1]))
-            except GeneratorExit:
-                inner.close()
-                if observed:
-                    watch.record(rows, args, kwargs)
-                raise
-            except BaseException as error:  # noqa: BLE001 - thrown in: it is the function's
-                step = partial(inner.throw, error)
-
-    return generator
-
-
-def _async_generator(function: Callable[..., Any], watch: _Watch) -> Callable[..., Any]:
-    async def generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401
-        inner = function(*args, **kwargs)
-        rows: list[Any] = []
-        observed = True
-        step = inner.__anext__
-        while True:
-            try:
-                with watch.retrieval() as first:
-                    observed &= first
-                    rows.append(await step())
-            except StopAsyncIteration:
-                if observed:
-                    watch.record(rows, args, kwargs)
-                return
-            try:
-                step = partial(inner.asend, (yield rows[-1]))
-            except GeneratorExit:
-                await inner.aclose()
-                if observed:
-                    watch.record(rows, args, kwargs)
-                raise
-            except BaseException as error:  # noqa: BLE001 - thrown in: it is the function's
-                step = partial(inner.athrow, error)
-
-    return generator
+def _generated(
+    inner: Any,  # noqa: ANN401
+    watch: _Watch,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Generator[Any, Any, Any]:
+    rows: list[Any] = []
+    observed = True
+    step = partial(next, inner)
+    while True:
+        try:
+            with watch.retrieval() as first:
+                observed &= first
+                rows.append(step())
+        except StopIteration as stop:
+            if observed:
+                watch.record(rows, args, kwargs)
+            return stop.value
+        try:
+            step = partial(inner.send, (yield rows[-1]))
+        except GeneratorExit:
+            inner.close()
+            if observed:
+                watch.record(rows, args, kwargs)
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown in: it is the function's
+            step = partial(inner.throw, error)
 
 
-# What makes a result that is not finished, what tells one, and how the function is observed.
+async def _async_generated(
+    inner: Any,  # noqa: ANN401
+    watch: _Watch,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> AsyncGenerator[Any, Any]:
+    rows: list[Any] = []
+    observed = True
+    step = inner.__anext__
+    while True:
+        try:
+            with watch.retrieval() as first:
+                observed &= first
+                rows.append(await step())
+        except StopAsyncIteration:
+            if observed:
+                watch.record(rows, args, kwargs)
+            return
+        try:
+            step = partial(inner.asend, (yield rows[-1]))
+        except GeneratorExit:
+            await inner.aclose()
+            if observed:
+                watch.record(rows, args, kwargs)
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown in: it is the function's
+            step = partial(inner.athrow, error)
+
+
+# What tells a result that is not finished, and what hands it on.
 _UNFINISHED = (
-    (inspect.iscoroutinefunction, inspect.iscoroutine, _coroutine),
-    (inspect.isgeneratorfunction, inspect.isgenerator, _generator),
-    (inspect.isasyncgenfunction, inspect.isasyncgen, _async_generator),
+    (inspect.iscoroutine, _awaited),
+    (inspect.isgenerator, _generated),
+    (inspect.isasyncgen, _async_generated),
 )

@@ -657,7 +657,7 @@ class Instrumentation(Observing):
             self._recorder.close()
 
     def _whose(self) -> str:
-        return f" of {type(self.target).__name__}, {'on' if self._detach else 'closed'}"
+        return f" of {self.target.__class__.__name__}, {'on' if self._detach else 'closed'}"
 
     def __enter__(self) -> Instrumentation:
         return self

@@ -1,6 +1,7 @@
 """Plain functions: every shape of documents, every kind of function, nothing else changed."""
 
 import asyncio
+import copy
 import functools
 import inspect
 from collections.abc import AsyncIterator, Iterator
@@ -163,7 +164,14 @@ def test_the_wrapper_is_of_the_same_kind() -> None:
         with instrument(function, observer) as handle:
             assert handle.target("q") == ["q"]
         assert len(observer.events) == 1
-    assert inspect.iscoroutinefunction(instrument(AsyncRetriever(), CollectingObserver()).target)
+    with instrument(AsyncRetriever(), observer) as handle:
+        assert asyncio.run(handle.target("q")) == ["q"]
+    assert len(observer.events) == 2
+    with instrument(Retriever.search, observer) as handle:
+        assert copy.deepcopy(handle.target) is handle.target
+        kind = type("Kind", (), {"search": handle.target})  # it is a method where the function is
+        assert kind().search("q") == ["q"]
+    assert len(observer.events) == 3
 
 
 def test_what_a_plain_function_returns_unfinished_is_observed_later() -> None:
