@@ -230,7 +230,7 @@ def _figures(name: str, n: int, chunks: list[dict[str, Any]]) -> list[dict[str, 
     runs = sum(c["runs"] for c in chunks)
     if name in POOLED:
         about, lean = POOLED[name]
-        more = {"about": f"{about}; {runs:,} draws"}
+        more = {"about": about}
         # where the second system leans less there is a change to find
         kind, bar = ("rejection", 0.05) if lean else ("power", None)
         return [

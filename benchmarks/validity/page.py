@@ -58,15 +58,14 @@ def written() -> str:
     """Return the page."""
     parts = [HEAD]
     for part, title in PARTS.items():
-        data = load(part)
-        rows = [row for row in data["rows"] if row["runs"]]
+        rows = [row for row in load(part)["rows"] if row["runs"]]
         if not rows:
             continue
         barred = [row for row in rows if row["bar"] is not None]
         missed = [row for row in barred if row["met"] is False]
         parts += [
             f"## {title}",
-            f"{data['runs']:,} draws per cell; {len(barred)} figures with a bar, "
+            f"{draws(rows)} draws per cell; {len(barred)} figures with a bar, "
             f"{len(missed)} of them missed.",
             *about(rows),
             summary(rows),
@@ -75,6 +74,15 @@ def written() -> str:
             *(f"Missed: {label(row)}, n = {row['n']}: {row['rate']:.3f}." for row in missed),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def draws(rows: list[dict[str, Any]]) -> str:
+    """Say how often a world and number of queries was drawn, from the least to the most."""
+    most: dict[tuple[str, int], int] = {}
+    for row in rows:
+        cell = row["world"], row["n"]
+        most[cell] = max(row["runs"], most.get(cell, 0))
+    return " to ".join(f"{n:,}" for n in sorted({min(most.values()), max(most.values())}))
 
 
 def about(rows: list[dict[str, Any]]) -> list[str]:
