@@ -79,7 +79,10 @@ CHANGED: dict[str, dict[str, str]] = {
         ("centred.expected_baseline", "centred.expected_other"), "left out: nobody read them"
     ),
     "judge": _JUDGE,
-    "interval": _JUDGE,
+    "interval": _JUDGE
+    | dict.fromkeys(
+        ("judges.correlation", "judges.without"), "what each judge adds is left to judge audit"
+    ),
     "debias": {"encode_cost": "a time"},
     "labels --sample": {EVERYTHING: "plans with the default interval"},
     "labels --run": {EVERYTHING: "plans of documents are held against one other way"},

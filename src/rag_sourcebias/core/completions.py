@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, LabelDistributions, coded
+from rag_sourcebias.core.data import BoolArray, FloatArray, LabelDistributions, coded
 from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
@@ -472,10 +472,6 @@ class Judgments(Stored):
         Scoring: probability the model gave to the labels together, before they were normalised
         (small: the labels are not what it would have said). Votes: share of samples that could be
         read. NaN where that is unknown.
-    n_bounded : int64 array of shape (m,)
-        Labels whose probability the server did not report.
-    prompt_tokens, completion_tokens : int64 arrays of shape (m,)
-        Of all answers to the item, from the cache or not.
     judge : str
     settings : mapping of str to str
     usage : Usage
@@ -497,9 +493,6 @@ class Judgments(Stored):
     status: tuple[str, ...]
     reasons: tuple[str, ...]
     mass: FloatArray
-    n_bounded: IntArray
-    prompt_tokens: IntArray
-    completion_tokens: IntArray
     judge: str
     settings: Mapping[str, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -512,13 +505,8 @@ class Judgments(Stored):
             raise DataError(
                 f"probabilities of shape {self.probs.shape}: one row per item, one column per grade"
             )
-        if any(
-            len(column) != m
-            for column in (
-                self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded,
-                self.prompt_tokens, self.completion_tokens,
-            )
-        ):  # fmt: skip
+        columns = (self.doc_ids, self.probs, self.status, self.reasons, self.mass)
+        if any(len(column) != m for column in columns):
             raise DataError("columns of the judgments differ in length")
         unknown = sorted(set(self.status) - set(STATUSES))
         if unknown:

@@ -56,17 +56,13 @@ from rag_sourcebias.judged.data import (
     JudgedConfig,
     JudgedMean,
     JudgedRanks,
-    JudgeShare,
-    LabelledClusters,
     QueryIntervals,
 )
 from rag_sourcebias.judged.judge_audit import (
     audit_judge,
-    judge_shares,
     judge_warnings,
     rows_of,
     same_scale,
-    several_judges,
 )
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.judged.plan import ASSURANCE
@@ -668,10 +664,8 @@ def judge_items_with_intervals(
         means=in_order(means, found_between.ranks),
         comparisons=tuple(found_between.differences),
         ranks=tuple(found_between.ranks),
-        clusters=_clusters(items),
         audits={} if audited is None else {measure: audited},
         warnings=(*warnings, *found_between.warnings),
-        judges=judge_shares(items),
         evidence=evidence_of(items) if shared else (),
         same_scale=shared,
     )
@@ -692,35 +686,24 @@ def _one_mean(
     config: JudgedConfig,
     bounds: tuple[float, float] | None,
 ) -> JudgedMean:
-    clusters, found_clusters = items.clusters, _clusters(items)
-    if clusters is not None and len(set(clusters)) == len(clusters):
-        clusters = None  # one item each: ordinary independent items
-    elif found_clusters and found_clusters.drawn == "items" and config.target != "population":
-        clusters = None  # single draws from these very items: what they share is no matter
-    judge = items.judge
-    if not items.judged.all():
-        known = judge[items.judged] if items.judged.any() else np.zeros(1)
-        judge = np.where(items.judged, judge, known.mean())
-    values = JudgedValues(items.human, judge, clusters=clusters, judges=several_judges(items))
+    clusters = items.clusters
+    if clusters is not None:
+        names, codes = np.unique(clusters, return_inverse=True)
+        # single draws from these very items: what they share is no matter
+        single = config.target != "population" and how_drawn(codes, items.labeled) == "items"
+        if single or len(names) == len(items):
+            clusters = None
+    known = items.judge[items.judged]
+    judge = np.where(items.judged, items.judge, known.mean() if len(known) else 0.0)
+    judges = None
+    if items.judges is not None:
+        judges = np.stack([*items.judges.values()], axis=1)
+    values = JudgedValues(items.human, judge, clusters=clusters, judges=judges)
     try:
         return judged_mean(measure, system, values, config, bounds=bounds)
     except InsufficientDataError as error:
         where = f"group {system!r}: " if system else ""
         raise InsufficientDataError(f"{where}{error}", n=error.n, n_needed=error.n_needed) from None
-
-
-def _clusters(items: JudgedItems) -> LabelledClusters | None:
-    """Count clusters that hold several items, and tell how labels were drawn."""
-    if items.clusters is None:
-        return None
-    names, codes = np.unique(items.clusters, return_inverse=True)
-    if len(names) == len(items):
-        return None
-    return LabelledClusters(
-        n=len(names),
-        n_labeled=len(np.unique(codes[items.labeled])),
-        drawn=how_drawn(codes, items.labeled),
-    )
 
 
 def evidence_of(items: JudgedItems) -> tuple[Evidence, ...]:
@@ -851,22 +834,6 @@ def judge_ranking_with_intervals(
         per_query=per_query,
         audits=grade_audits(systems[0].human.labels, judge, tags, config),
         warnings=tuple(warnings),
-        judges=_ranking_shares(first, judge.query_ids, judges),
-    )
-
-
-def _ranking_shares(
-    values: JudgedValues, query_ids: tuple[str, ...], names: Collection[str]
-) -> tuple[JudgeShare, ...]:
-    """Return what each judge adds on the first measure of the first run."""
-    if values.judges is None:
-        return ()
-    human = np.full(len(query_ids), np.nan)
-    human[values.labeled] = values.y
-    return judge_shares(
-        JudgedItems.of_judges(
-            ids=query_ids, human=human, judges=dict(zip(names, values.judges.T, strict=True))
-        )
     )
 
 

@@ -8,7 +8,6 @@ from rag_sourcebias.core.codec import Stored, environment, timestamp
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, SettingError, check_level, require_at_least
 from rag_sourcebias.core.finding import Evidence, Interval
-from rag_sourcebias.infer.samples import Drawn
 from rag_sourcebias.report.legacy import estimate, p_clause
 
 # The parts of a judged evaluation: means, comparisons, single queries.
@@ -66,25 +65,6 @@ class JudgedComparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledClusters:
-    """Clusters of judged items, such as the answers to one question, and how labels lie in them.
-
-    Parameters
-    ----------
-    n : int
-    n_labeled : int
-        Those with a label.
-    drawn : {"clusters", "items", "both"}
-        Labelled whole or not at all; single items, drawn from all; or some clusters first and items
-        within them.
-    """
-
-    n: int
-    n_labeled: int
-    drawn: Drawn
-
-
-@dataclass(frozen=True, kw_only=True)
 class JudgedRanks:
     """Systems in order of one measure, with the ranks that the data leave each.
 
@@ -116,26 +96,6 @@ class JudgedRanks:
     confidence_level: float
     n_labeled: int
     to_tell: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgeShare:
-    """What one of several judges adds to their mean.
-
-    Parameters
-    ----------
-    n_missing : int
-        Items it gave no value for.
-    correlation : float
-        Pearson's r with people, on the labelled items it judged.
-    without : float
-        r of the mean of the other judges with people, on all labelled items.
-    """
-
-    name: str
-    n_missing: int
-    correlation: float
-    without: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -421,10 +381,7 @@ class JudgedResults(Stored):
         What the reader must know before trusting a number.
     ranks : tuple of JudgedRanks
         One per measure where three systems or more share their items.
-    clusters : LabelledClusters or None
-        None where items are independent.
-    judges : tuple of JudgeShare
-        Where several were combined.
+
     evidence : tuple of Evidence
         Labelled items on which the judge is furthest off.
     same_scale : bool
@@ -450,8 +407,7 @@ class JudgedResults(Stored):
     created: str = field(default_factory=timestamp)
     warnings: tuple[str, ...] = ()
     ranks: tuple[JudgedRanks, ...] = ()
-    clusters: LabelledClusters | None = None
-    judges: tuple[JudgeShare, ...] = ()
+
     evidence: tuple[Evidence, ...] = ()
     same_scale: bool = True
     inputs: str = ""

@@ -10,7 +10,7 @@ from typing import Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.completions import JudgedItems, mean_judge
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Qrels
 from rag_sourcebias.core.errors import (
     CalibrationError,
@@ -40,7 +40,6 @@ from rag_sourcebias.judged.data import (
     GroupBias,
     JudgeAudit,
     JudgeBias,
-    JudgeShare,
 )
 
 # How a judge goes along with people, and agrees with them: two coefficients of the same moments.
@@ -66,29 +65,28 @@ def agreement_intervals(
     clusters : int64 array of shape (n,)
         Codes 0 … G − 1; ``numpy.arange(n)`` for independent items.
     """
-    g = int(clusters.max()) + 1
     gap = x.mean() - y.mean()
     x, y = x - x.mean(), y - y.mean()  # moments about 0 lose digits far from it
     terms = (np.ones(len(x)), x, y, x * x, y * y, x * y)
-    sums = np.stack([np.bincount(clusters, weights=term, minlength=g) for term in terms])
+    sums = np.stack([np.bincount(clusters, weights=term) for term in terms])
     total = sums.sum(axis=1, keepdims=True)
     n, sum_x, sum_y, squares_x, squares_y, products = np.hstack((total, total - sums)) / len(x)
     mean_x, mean_y = sum_x / n, sum_y / n
     variance_x, variance_y = squares_x / n - mean_x**2, squares_y / n - mean_y**2
     covariance = products / n - mean_x * mean_y
     scale = np.sqrt(np.maximum(variance_x * variance_y, 0.0))
-    r = np.divide(covariance, scale, out=np.zeros(g + 1), where=scale > 1e-12 * scale[0])
     apart = variance_x + variance_y + (mean_x - mean_y + gap) ** 2
-    kappa = np.divide(2 * covariance, apart, out=np.zeros(g + 1), where=apart > 1e-12 * apart[0])
-    pearson, agreement = (
-        _on_fisher_scale(values, name, level=confidence_level)
-        for name, values in (("Pearson's r", r), ("Cohen's kappa, quadratic", kappa))
+    return (
+        _on_fisher_scale(covariance, scale, "Pearson's r", level=confidence_level),
+        _on_fisher_scale(2 * covariance, apart, "Cohen's kappa, quadratic", level=confidence_level),
     )
-    return pearson, agreement
 
 
-def _on_fisher_scale(values: FloatArray, statistic: str, *, level: float) -> Interval:
-    """Return the interval of a coefficient, which is followed by those without each cluster."""
+def _on_fisher_scale(
+    part: FloatArray, whole: FloatArray, statistic: str, *, level: float
+) -> Interval:
+    """Return the interval of a ratio, which is followed by those without each cluster."""
+    values = np.divide(part, whole, out=np.zeros_like(whole), where=whole > 1e-12 * whole[0])
     g = len(values) - 1
     z = np.arctanh(np.clip(values, -_ONE, _ONE))
     error = math.sqrt((g - 1) * z[1:].var())
@@ -188,28 +186,7 @@ def unit_codes(items: JudgedItems) -> IntArray:
     return group_codes(items.clusters)
 
 
-# What each of several judges adds to their mean.
-
-
-def several_judges(items: JudgedItems) -> FloatArray | None:
-    """Return the values of all judges; shape (n, p), or None for one."""
-    return None if items.judges is None else np.stack([*items.judges.values()], axis=1)
-
-
-def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
-    """Return what each judge adds; nothing for one judge."""
-    if items.judges is None:
-        return ()
-    values = np.stack([*items.judges.values()], axis=1)
-    return tuple(
-        JudgeShare(
-            name=name,
-            n_missing=int(np.isnan(judge).sum()),
-            correlation=_correlation(judge, items.human),
-            without=_correlation(mean_judge(np.delete(values, column, axis=1)), items.human),
-        )
-        for column, (name, judge) in enumerate(items.judges.items())
-    )
+# Several judges.
 
 
 _RANGES = 2.5  # times another's largest value from which two judges hardly share a scale
@@ -224,24 +201,17 @@ def judge_warnings(items: JudgedItems) -> Iterator[str]:
             f"{len(constant)} of {len(judges)} judges gave the same value to every item and tell "
             f"nothing, first {constant[0]!r}; left out of the mean"
         )
-    used = {name: judge for name, judge in judges.items() if name not in constant}
-    reach = {name: float(np.nanmax(np.abs(judge))) for name, judge in used.items()}
-    if reach and max(reach.values()) > _RANGES * min(reach.values()):
-        low, *_, high = sorted(reach, key=reach.__getitem__)
-        spans = [
-            f"{name!r} {np.nanmin(used[name]):g} to {np.nanmax(used[name]):g}"
-            for name in (low, high)
-        ]
+    reach = {
+        float(np.nanmax(np.abs(judge))): f"{name!r} {np.nanmin(judge):g} to {np.nanmax(judge):g}"
+        for name, judge in judges.items()
+        if name not in constant
+    }
+    if reach and max(reach) > _RANGES * min(reach):
         yield (
-            f"{len(used)} judges answer on different scales ({', '.join(spans)}); each is divided "
-            "by its own spread before they are averaged, and the mean of the judges alone has no "
-            "unit"
+            f"judges answer on different scales ({reach[min(reach)]}, {reach[max(reach)]}); each "
+            "is divided by its own spread before they are averaged, and the mean of the judges "
+            "alone has no unit"
         )
-
-
-def _correlation(first: FloatArray, second: FloatArray) -> float:
-    both = ~np.isnan(first) & ~np.isnan(second)
-    return judge_correlation(first[both], second[both]) if both.any() else 0.0
 
 
 # What a file may hold beside human and judge values.
@@ -480,22 +450,22 @@ def _of_family(
 ) -> Iterator[JudgeBias]:
     if columns.judge_name is None or items.groups is None:
         return
-    names, group = np.unique(items.groups, return_inverse=True)
-    families = [family_of(str(name)) for name in names]
-    own = family_of(columns.judge_name) or ""
-    if own not in families or not {*families} - {own, None}:
+    own = family_of(columns.judge_name)
+    families = np.array([family_of(name) or "" for name in items.groups])
+    if own not in families or not {*families} - {own, ""}:
+        names = sorted({*items.groups})
         raise DataError(
             f"judge name {columns.judge_name!r} ({own}) is held against groups of its own and of "
-            f"other known families; the groups are {', '.join(map(str, names[:5]))}"
+            f"other known families; the groups are {', '.join(names[:5])}"
             + (", …" if len(names) > 5 else "")
         )
-    known = np.array([family is not None for family in families])[group]
-    rows = np.flatnonzero(items.labeled & items.judged & known)
-    same = np.array([float(family == own) for family in families])[group][rows]
+    rows = np.flatnonzero(items.labeled & items.judged & (families != ""))
+    same = (families[rows] == own).astype(np.float64)
     found = slope_of(same, items.judge[rows], items.human[rows], codes[rows], level=level)
     if found is not None:
+        effect, p_value = found
         yield JudgeBias(
-            kind="self_preference", n=len(rows), effect=found[0], p_value=found[1], family=own
+            kind="self_preference", n=len(rows), effect=effect, p_value=p_value, family=str(own)
         )
 
 
@@ -514,7 +484,7 @@ def _of_order(
     span = 1.0 if verdicts else float(np.ptp(both))
     changes, clusters = once - again, codes[rows]
     found = mean_error(changes, clusters, span=span, confidence_level=level)
-    if found is None or not span > 0:
+    if found is None:
         return
     if found.method.code is InferCode.WEIGHTED_CLUSTERS:
         p_value = difference_test(changes / span, clusters)
@@ -609,26 +579,23 @@ def _compare(
     clusters: IntArray,
     level: float,
 ) -> tuple[Interval, float] | None:
-    means, moved, spent = [], [], 0.0
+    means, moved, free = [], [], []
     for rows in (one, other):
-        units = clusters[rows]
-        g = len(np.unique(units))
+        g = len(np.unique(clusters[rows]))
         if g < 2:
             return None
-        mean = errors[rows].mean()
-        influence = (errors[rows] - mean) / len(units) * math.sqrt(g / (g - 1))
-        sums = np.bincount(units, weights=influence, minlength=int(clusters.max()) + 1)
-        means.append(float(mean))
-        moved.append(sums)  # what each cluster moves the mean
-        spent += float(sums @ sums) ** 2 / (g - 1)
-    gap = moved[0] - moved[1]
-    variance = float(gap @ gap)
-    if variance < 1e-24:
+        means.append(float(errors[rows].mean()))
+        away = np.where(rows, errors - means[-1], 0.0) / rows.sum() * math.sqrt(g / (g - 1))
+        moved.append(np.bincount(clusters, weights=away))  # what each cluster moves the mean
+        free.append(g - 1)
+    error = float(np.linalg.norm(moved[0] - moved[1]))
+    if error < 1e-12:
         return None
-    welch = float(np.square(moved).sum()) ** 2 / spent
+    variances = np.square(moved).sum(axis=1)
+    welch = float(variances.sum() ** 2 / (variances**2 / free).sum())
     n_either = len(np.unique(clusters[one | other]))
     degrees = min(welch, n_either - 1.0)
-    estimate, error = means[0] - means[1], math.sqrt(variance)
+    estimate = means[0] - means[1]
     interval = t_around(
         estimate,
         error,
@@ -849,8 +816,8 @@ def check_drift(
     rows = np.flatnonzero(before.labeled & before.judged)
     value_of = dict(zip(now.ids, now.judge.tolist(), strict=True))
     new = np.array([value_of.get(before.ids[i], np.nan) for i in rows])
-    known = np.flatnonzero(~np.isnan(new))
-    n = len(known)
+    known = ~np.isnan(new)
+    n = int(known.sum())
     if n < _FEWEST_AGAIN:
         raise InsufficientDataError(
             f"{n} of {len(rows)} labelled and judged items have a new judge value; at "
@@ -864,12 +831,15 @@ def check_drift(
             f"the judge gave all {len(judge)} items the value {judge[0]:g}; a constant judge "
             "cannot be calibrated"
         )
-    slope = float(np.cov(judge, human, ddof=0)[0, 1] / np.var(judge))
-    intercept = float(human.mean() - slope * judge.mean())
+    slope, intercept = np.polyfit(judge, human, 1).tolist()
     y, old, again = human[known], judge[known], new[known]
-    change, span = again - old, float(np.ptp(np.concatenate((old, again))))
-    shift = _mean(change, span, confidence_level)
-    moved = _mean(-slope * change, span * abs(slope), confidence_level)
+    change, span = again - old, float(np.ptp((old, again)))
+    # where every item moved by as much there is no sampling error left in the mean change
+    shift, moved = (
+        mean_error(times * change, None, span=abs(times) * span, confidence_level=confidence_level)
+        or mean_of_alike(times * change, level=confidence_level)
+        for times in (1.0, -slope)
+    )
     stable = not moved.excludes(0)
     if margin is not None:
         stable = -margin <= moved.lower and moved.upper <= margin
@@ -886,11 +856,3 @@ def check_drift(
         margin=margin,
         stable=stable and n_missing <= MOST_MISSING * len(new),
     )
-
-
-def _mean(values: FloatArray, span: float, level: float) -> Interval:
-    found = mean_error(values, None, span=span, confidence_level=level)
-    if found is not None:
-        return found
-    # where every anchor moved by as much there is no sampling error left in the mean change
-    return mean_of_alike(values, level=level)

@@ -12,7 +12,6 @@ from hashlib import blake2b
 from typing import Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.completions import (
     Completion,
@@ -320,14 +319,12 @@ class Verdict:
     status, reason : str
         As in :class:`~rag_sourcebias.core.Judgments`.
     mass : float
-    n_bounded : int
     """
 
     probs: FloatArray | None = None
     status: str = "ok"
     reason: str = ""
     mass: float = math.nan
-    n_bounded: int = 0
 
     @classmethod
     def failed(cls, error: CompletionError) -> Verdict:
@@ -348,13 +345,10 @@ def from_scores(answer: Reply, labels: Sequence[str], temperature: float) -> Ver
         return Verdict(status="nan", reason=f"label log-probabilities {logprobs.tolist()}")
     top = logprobs.max()
     if math.isinf(top):
-        return Verdict(
-            status="garbage",
-            reason="no label is among the continuations that the model reported",
-            n_bounded=scores.n_bounded,
-        )
+        unseen = "no label is among the continuations that the model reported"
+        return Verdict(status="garbage", reason=unseen)
     weights = np.exp((logprobs - top) / temperature)
-    return Verdict(probs=weights / weights.sum(), mass=scores.mass, n_bounded=scores.n_bounded)
+    return Verdict(probs=weights / weights.sum(), mass=scores.mass)
 
 
 def from_text(
@@ -545,11 +539,8 @@ class LLMJudge:
         )
         verdicts: dict[int, Verdict] = {}
         waiting: dict[int, list[Outcome]] = {}
-        tokens = np.zeros((2, len(wanted)), dtype=np.int64)
         for outcome in asker.ask(request for item in wanted for request in self.requests(item)):
             row = outcome.index // self.votes
-            if outcome.answer is not None:
-                tokens[:, row] += outcome.answer.prompt_tokens, outcome.answer.completion_tokens
             outcomes = waiting.setdefault(row, [])
             outcomes.append(outcome)
             if len(outcomes) == self.votes:
@@ -559,7 +550,7 @@ class LLMJudge:
                 if on_progress is not None:
                     on_progress(len(verdicts))
         in_order = [verdicts[row] for row in range(len(wanted))]
-        return self._judgments(wanted, in_order, tokens, asker.usage)
+        return self._judgments(wanted, in_order, asker.usage)
 
     def _check(self, items: Sequence[JudgeItem]) -> None:
         if not items:
@@ -583,14 +574,9 @@ class LLMJudge:
         return from_votes(replies, labels)
 
     def _judgments(
-        self,
-        items: Sequence[JudgeItem],
-        verdicts: Sequence[Verdict],
-        tokens: npt.NDArray[np.int64],
-        usage: Usage,
+        self, items: Sequence[JudgeItem], verdicts: Sequence[Verdict], usage: Usage
     ) -> Judgments:
         none = np.full(self.n_grades, np.nan)
-        prompt, completion = tokens
         paid = None
         if self.prices is not None:
             paid = self.prices.cost(
@@ -603,9 +589,6 @@ class LLMJudge:
             status=tuple(v.status for v in verdicts),
             reasons=tuple(v.reason for v in verdicts),
             mass=np.array([v.mass for v in verdicts]),
-            n_bounded=np.array([v.n_bounded for v in verdicts], dtype=np.int64),
-            prompt_tokens=prompt,
-            completion_tokens=completion,
             judge=self.name,
             settings=dict(self.settings),
             usage=usage,

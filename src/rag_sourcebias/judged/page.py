@@ -403,11 +403,6 @@ def value_of(report: JudgedResults, mean: JudgedMean, value: float) -> str:
 
 
 _MEANS = "Means with the judge, from labels alone, and of the judge alone"
-_DRAWN = {
-    "clusters": "each labelled whole",
-    "items": "single items labelled",
-    "both": "labelled in two steps: clusters, then items",
-}
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 
 
@@ -419,9 +414,6 @@ def document(report: JudgedResults) -> d.Document:
     ]
     if report.n_judge_missing:
         facts.append(f"{count(report.n_judge_missing)} without an answer of the judge")
-    if found := report.clusters:
-        whole = f"{count(found.n)} clusters, {_DRAWN[found.drawn]}"
-        facts.append(f"labels in {count(found.n_labeled)} of {whole}")
     return d.Document(
         kind="Judged evaluation",
         name=report.name,
@@ -445,9 +437,7 @@ def _sections(report: JudgedResults) -> Iterator[d.Section]:
     if report.per_query:
         yield _queries(report)
     if report.audits:
-        blocks = _several(report) if report.judges else []
-        for name, audit in report.audits.items():
-            blocks += _audit(name, audit)
+        blocks = [block for name, audit in report.audits.items() for block in _audit(name, audit)]
         yield d.Section(
             id="judge", nav="The judge", title="The judge against people", blocks=tuple(blocks)
         )
@@ -646,25 +636,6 @@ def _query(report: JudgedResults, query: QueryIntervals) -> str:
 
 
 # The judge
-
-
-def _several(report: JudgedResults) -> list[d.Block]:
-    text = (
-        f"{len(report.judges)} judges are combined: the mean of their standardised values and, "
-        "where labels are enough, what they say beyond it. A judge adds what r without it is below "
-        "Pearson's r of the mean of all; with few labels both are rough."
-    )
-    rows = [
-        (
-            judge.name,
-            count(judge.n_missing),
-            number(judge.correlation, digits=2),
-            number(judge.without, digits=2),
-        )
-        for judge in report.judges
-    ]
-    columns = ("judge", "no value", "r with people", "r without it")
-    return [d.Say(text=text), grid(columns, rows, "What each judge adds")]
 
 
 def _audit(name: str, audit: JudgeAudit) -> Iterator[d.Block]:

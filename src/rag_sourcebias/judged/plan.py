@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
     check_level,
+    require,
 )
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
@@ -67,13 +68,15 @@ class DocumentSample(Stored):
     fingerprint: str
 
     def __post_init__(self) -> None:
-        if np.any(np.diff(self.rows) <= 0):
-            raise DataError("the rows of a document sample must increase")
-        if len(self.rows) and not 0 <= self.rows[0] <= self.rows[-1] < len(self.inclusion):
-            raise DataError(f"a sampled row lies outside the pool of {len(self.inclusion)}")
-        if not ((self.inclusion >= 0) & (self.inclusion <= 1)).all():
-            raise DataError("chances of inclusion lie in [0, 1]")
-        if not (self.inclusion[self.rows] > 0).all():
+        size = len(self.inclusion)
+        inside = np.all((self.rows >= 0) & (self.rows < size))
+        within = np.all((self.inclusion >= 0) & (self.inclusion <= 1))
+        require(
+            (np.all(np.diff(self.rows) > 0), "the rows of a document sample must increase"),
+            (inside, f"a sampled row lies outside the pool of {size}"),
+            (within, "chances of inclusion lie in [0, 1]"),
+        )
+        if not self.inclusion[self.rows].all():
             raise DataError("a row was sampled whose chance of inclusion is 0")
 
     @property
@@ -439,18 +442,14 @@ class Outlook(NamedTuple):
         What chances of inclusion are proportional to; infinite for labelled documents.
     noise : float64 array of shape (m,)
         (ω σ)², σ the spread of the human gain around the fitted one.
-    explained, residual : float
-        Variance over queries of the fitted utility, and of what it misses.
-    per_query : float
-        Documents with weight of a query, on average.
+    between : float
+        Variance over queries of their utility.
     """
 
     size: FloatArray
     noise: FloatArray
-    explained: float
-    residual: float
+    between: float
     n_queries: int
-    per_query: float
     target: Literal["population", "pool"]
     confidence_level: float
 
@@ -462,19 +461,18 @@ class Outlook(NamedTuple):
         drawn = n_labels - int((chance == 1).sum())
         # leave-one-out residuals and estimated coefficients each add 3/n
         design *= 1 + 6 / max(drawn, 1)
-        degrees = float(max(drawn - 3, 1))
-        if self.target == "pool":
-            return self._half(design, degrees)
-        between = (self.explained + self.residual) / self.n_queries
-        degrees = combined_degrees(design, degrees, design + between, self.n_queries - 1)
-        return self._half(design + between, degrees)
+        degrees, total = float(max(drawn - 3, 1)), design
+        if self.target == "population":
+            total += self.between / self.n_queries
+            degrees = combined_degrees(design, degrees, total, self.n_queries - 1)
+        return self._half(total, degrees)
 
     def alone(self, n: int) -> float:
         """Half-width with n whole queries labelled and no judge; infinite for one query."""
         if n < 2:
             return math.inf
         lost = 1 / n if self.target == "population" else max(1 / n - 1 / self.n_queries, 0.0)
-        return self._half((self.explained + self.residual) * lost, n - 1)
+        return self._half(self.between * lost, n - 1)
 
     def _half(self, variance: float, degrees: float) -> float:
         return t_quantile(0.5 + self.confidence_level / 2, degrees) * math.sqrt(variance)
@@ -519,16 +517,10 @@ def outlook(
     noise = (labels.weights * sigma) ** 2
     own = float(noise.sum()) / labels.n_queries
     joint = float((labels.total(sigma) ** 2).sum()) / labels.n_queries
-    return Outlook(
-        size=size,
-        noise=noise,
-        explained=float(labels.total(fitted).var(ddof=1)) if labels.n_queries > 1 else 0.0,
-        residual=(1 - shared) * own + shared * joint,
-        n_queries=labels.n_queries,
-        per_query=int(used.sum()) / labels.n_queries,
-        target=target,
-        confidence_level=confidence_level,
-    )
+    between = (1 - shared) * own + shared * joint
+    if labels.n_queries > 1:
+        between += float(labels.total(fitted).var(ddof=1))
+    return Outlook(size, noise, between, labels.n_queries, target, confidence_level)
 
 
 def _from_pilot(
@@ -602,103 +594,7 @@ def saving(n_labels: int, n_alone: int) -> str:
 # Half-widths against the number of labels, for items.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Half-width against the number of labels, through the pilot's own interval.
-
-    Parameters
-    ----------
-    variance : float
-        Of one label: of residuals, or of human values.
-    shared : float
-        Variance that more labels do not take away: of the judge's part over the pool.
-    error : float
-        Standard error of log ``variance`` if it were estimated from one degree of freedom.
-    span : float or None
-        Distance of the two values that all labels have; None if there are more.
-    rarest : int
-        Labels of the value that fewest have.
-    rank : int
-        Fitted parameters.
-    mean : float
-    bounds : tuple of float or None
-        Range of a score interval; None for t.
-    pseudo : float
-        Items at the ends of the range that count as seen.
-    scale : float
-        What the pilot's interval is wider than the formula, in squares.
-    """
-
-    variance: float
-    shared: float
-    error: float
-    span: float | None
-    rarest: int
-    rank: int
-    mean: float
-    bounds: tuple[float, float] | None
-    pseudo: float
-    n_pilot: int
-    pool: int
-    target: str
-    probability: float
-    scale: float = 0.0
-
-    def half(self, n: int) -> float:
-        """Return the half-width from n labels that about 80 % of draws like the pilot's reach."""
-        quantile = t_quantile(self.probability, max(n - self.rank, 1))
-        rest = max(1 - n / self.pool, 0.0) if self.target == "pool" else 1.0
-        freed = rest / (1 - self.rank / n)
-        each = self.variance * self.growth(n)
-        widened = math.sqrt(1 + self.scale * self.n_pilot / n)
-        if self.bounds is None:
-            return widened * quantile * math.sqrt(each * freed / n + self.shared)
-        width = self.bounds[1] - self.bounds[0]
-        largest = width**2 / 4  # of any variance between the bounds
-        each = min(each, (1 + _LEVERAGE / n) * largest) * freed
-        share = (self.mean - self.bounds[0]) / width
-        # as infer.judged.score_form does it
-        pseudo = rest * self.pseudo / 2 * ((1 - share) ** 2 + share**2)
-        seen = n + self.pseudo
-        smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / seen
-        if smoothed <= 0:
-            return 0.0
-        pulled = (n * share + self.pseudo / 2) / seen
-        lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
-        reach = (upper - lower) / 2
-        if self.target == "pool":
-            reach = max(reach, quantile * math.sqrt(smoothed))
-        return widened * width * reach
-
-    def growth(self, n: int) -> float:
-        """How much larger than the pilot's the variance of n labels may be.
-
-        The labels to come are new, those of the pilot are part of the n: log variances of the two
-        differ with variance error² · (n − n₀) / (n · ν).
-        """
-        degrees = self.n_pilot - self.rank
-        new = max(n - self.n_pilot, 0) / n
-        quantile = t_quantile(ASSURANCE, degrees)
-        odd = self.variance / self.span**2 if self.span else 0.0
-        if new == 0 or not 0 < odd < 0.25:
-            spread = self.error**2 * new / degrees
-            grown = quantile * math.sqrt(spread)
-            if self.bounds is None:  # the mean of a log-normal variance, that no bound holds down
-                grown += spread / 2
-            return math.exp(grown)
-        # What is missed of two-valued labels spreads like a label as rare, whose share has a score
-        # interval; the kurtosis of a few says less. Half a case less among the labels to come, or
-        # two thirds after a pilot with one: pilots without any are refused, and those that are left
-        # show too many.
-        size = self.n_pilot / new
-        less = 2 / 3 if self.rarest == 1 else 1 / 2
-        share = max(0.5 - math.sqrt(0.25 - odd) - less / size, 0.0)
-        _, upper = wilson_ends(share, size, quantile)
-        upper = min(upper, 0.5)
-        return (1 + _LEVERAGE / n) * upper * (1 - upper) / odd
-
-
-def _curve(
+def carried_on(
     human: FloatArray,
     judge: FloatArray,
     pool: int,
@@ -706,53 +602,96 @@ def _curve(
     *,
     target: Literal["population", "pool"],
     confidence_level: float,
-) -> Curve:
-    n, residual_df = len(human), len(human) - 1
-    useful = method == "regression" and not is_constant(judge)
-    others = np.resize(judge, min(pool - n, _POOL))
-    residual, explained = human - human.mean(), 0.0
-    if useful:
+) -> Callable[[int], float]:
+    """Return the half-width of n labels that about 80 % of draws like the pilot's reach.
+
+    A formula, as much wider or narrower as the pilot's own interval is.
+    """
+    n_pilot = len(human)
+    others = np.resize(judge, min(pool - n_pilot, _POOL))
+    score = choose_form(JudgedSample.build(human, judge, others), None).bounds is not None
+    mean = float(human.mean())
+    residual, rank, explained, seen = human - mean, 1, 0.0, SCORE_ITEMS
+    if method == "regression" and not is_constant(judge):
         centred = judge - judge.mean()
-        power = float(centred @ centred)
-        slope = float(centred @ human) / power
-        residual = residual - slope * centred
-        explained = slope * slope * power / (n - 1)
-        residual_df -= 1
-    bounds = choose_form(JudgedSample.build(human, judge, others), None).bounds
-    values, count = np.unique(human, return_counts=True)
-    binary = len(values) == 2
-    span = float(np.ptp(human))
-    variance, excess = float(np.square(residual).sum()) / residual_df, 0.0
-    # a perfect fit leaves no residual to have a kurtosis
-    if np.square(residual).sum() > 1e-12 * np.square(human - human.mean()).sum():
-        excess = _excess_kurtosis(residual, bounded=bounds is not None)
-    elif binary:
-        # half a disagreement: a judge that never parted from people may yet
-        variance = span**2 / 2 / (n + 1)
-    pseudo = JUDGED_SCORE_ITEMS if useful and target == "population" else SCORE_ITEMS
-    curve = Curve(
-        variance=variance,
-        shared=explained / pool if target == "population" else 0.0,
-        error=math.sqrt(max(2 + excess, 0.0)),
-        span=span if binary else None,
-        rarest=int(count.min()),
-        rank=n - residual_df,
-        mean=float(human.mean()),
-        bounds=bounds,
-        pseudo=pseudo,
-        n_pilot=n,
-        pool=pool,
-        target=target,
-        probability=0.5 + confidence_level / 2,
-    )
+        fitted = centred * float(centred @ residual) / float(centred @ centred)
+        residual, rank = residual - fitted, 2
+        explained = float(fitted @ fitted) / (n_pilot - 1)
+        seen = JUDGED_SCORE_ITEMS if target == "population" else SCORE_ITEMS
+    largest = variance_to_come(human, residual, rank, score=score)
+
+    def formula(n: int, pool: int) -> float:
+        quantile = t_quantile(0.5 + confidence_level / 2, max(n - rank, 1))
+        # the part of the judge's values over the pool does not fall with more labels
+        rest, shared = 1.0, explained / pool
+        if target == "pool":
+            rest, shared = max(1 - n / pool, 0.0), 0.0
+        freed = rest / (1 - rank / n)
+        if not score:
+            return quantile * math.sqrt(largest(n) * freed / n + shared)
+        # as infer.judged.score_form does it, between 0 and 1
+        each = min(largest(n), (1 + _LEVERAGE / n) / 4) * freed
+        pseudo = rest * seen / 2 * ((1 - mean) ** 2 + mean**2)
+        smoothed = (each + n * shared + pseudo / n) / (n + seen)
+        if smoothed <= 0:
+            return 0.0
+        pulled = (n * mean + seen / 2) / (n + seen)
+        lower, upper = wilson_ends(mean, pulled * (1 - pulled) / smoothed, quantile)
+        reach = (upper - lower) / 2
+        return max(reach, quantile * math.sqrt(smoothed)) if target == "pool" else reach
+
     found = mean_interval(
         human, judge, others, method=method, target=target, confidence_level=confidence_level
     )
-    m = n + len(others)
-    formula = replace(curve, pool=m, shared=curve.shared * pool / m).half(n)
-    if formula <= 0:
-        return curve
-    return replace(curve, scale=(found.half_width / formula) ** 2 - 1)
+    first, scale = formula(n_pilot, n_pilot + len(others)), 0.0
+    if first > 0:
+        scale = (found.half_width / first) ** 2 - 1
+    return lambda n: formula(n, pool) * math.sqrt(1 + scale * n_pilot / n)
+
+
+def variance_to_come(
+    human: FloatArray, residual: FloatArray, rank: int, *, score: bool
+) -> Callable[[int], float]:
+    """Return how large the variance of one of n labels may be, those of the pilot among them.
+
+    The labels to come are new, those of the pilot are part of the n: log variances of the two
+    differ with variance error² · (n − n₀) / (n · ν).
+    """
+    n_pilot = len(human)
+    degrees = n_pilot - rank
+    values, count = np.unique(human, return_counts=True)
+    square = float(np.ptp(human)) ** 2
+    total = float(residual @ residual)
+    variance, excess, odd = total / degrees, 0.0, 0.0
+    # a perfect fit leaves no residual to have a kurtosis
+    if total > 1e-12 * n_pilot * human.var():
+        excess = _excess_kurtosis(residual, bounded=score)
+    elif len(values) == 2:
+        # half a disagreement: a judge that never parted from people may yet
+        variance = square / 2 / (n_pilot + 1)
+    if len(values) == 2:
+        odd = variance / square
+    quantile = t_quantile(ASSURANCE, degrees)
+
+    def largest(n: int) -> float:
+        new = max(n - n_pilot, 0) / n
+        if new == 0 or not 0 < odd < 0.25:
+            spread = max(2 + excess, 0.0) * new / degrees
+            grown = quantile * math.sqrt(spread)
+            if not score:  # the mean of a log-normal variance, that no bound holds down
+                grown += spread / 2
+            return variance * math.exp(grown)
+        # What is missed of two-valued labels spreads like a label as rare, whose share has a score
+        # interval; the kurtosis of a few says less. Half a case less among the labels to come, or
+        # two thirds after a pilot with one: pilots without any are refused, and those that are left
+        # show too many.
+        size = n_pilot / new
+        less = 2 / 3 if count.min() == 1 else 1 / 2
+        share = max(0.5 - math.sqrt(0.25 - odd) - less / size, 0.0)
+        upper = min(wilson_ends(share, size, quantile)[1], 0.5)
+        return square * (1 + _LEVERAGE / n) * upper * (1 - upper)
+
+    return largest
 
 
 def _excess_kurtosis(residual: FloatArray, *, bounded: bool) -> float:
@@ -860,19 +799,19 @@ def plan_item_labels(
     wanted = positive(half_width)
     pool = n + int(n_unlabeled)
     with_judge, alone = (
-        _curve(human, judge, pool, method, target=target, confidence_level=confidence_level)
+        carried_on(human, judge, pool, method, target=target, confidence_level=confidence_level)
         for method in ("regression", "labels")
     )
-    without = smallest(alone.half, wanted, n, MOST) or MOST
-    found = smallest(with_judge.half, wanted, n, pool)
+    without = smallest(alone, wanted, n, MOST) or MOST
+    found = smallest(with_judge, wanted, n, pool)
     if found is None:
         raise InsufficientDataError(
-            f"labelling all {pool} items gives ±{with_judge.half(pool):.3g}; "
+            f"labelling all {pool} items gives ±{with_judge(pool):.3g}; "
             f"±{wanted:.3g} needs about {without} items",
             n=pool,
             n_needed=without,
         )
-    r = judge_correlation(human, judge) if with_judge.rank > 1 else 0.0
+    r = judge_correlation(human, judge)
     assumption = (
         f"the pilot of {n} items and the labels to come are random draws from the same items, "
         "which are independent"
@@ -949,7 +888,7 @@ def plan_labels(
     n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)
     half = view.by_documents(n_labels)
     alone = smallest(view.alone, half, 2, MOST) or MOST
-    n_alone = round(alone * view.per_query)
+    n_alone = round(alone * np.count_nonzero(view.size) / view.n_queries)
     basis, assumptions = "a guess from the judge's own spread, no human label yet", _GUESSED
     if n_pilot:
         basis = f"from a pilot of {n_pilot:,} labels"

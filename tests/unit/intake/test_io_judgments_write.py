@@ -21,9 +21,6 @@ def judgments(doc='d,"ü"') -> Judgments:
         status=("ok", "timeout", "ok"),
         reasons=("", "no answer\nin\ttime", ""),
         mass=np.array([0.9, np.nan, 1.0]),
-        n_bounded=np.zeros(3, dtype=np.int64),
-        prompt_tokens=np.array([5, 0, 6]),
-        completion_tokens=np.array([1, 0, 1]),
         judge="m",
     )
 

@@ -131,7 +131,7 @@ def test_a_pilot_takes_ten_documents():
     labels = pool()
     rows = np.arange(10)  # all have a rank with weight
     known = pilot_of(rows, GAINS[rows % 4])
-    assert outlook(labels, pilot=known, target="pool", confidence_level=0.95).residual > 0
+    assert outlook(labels, pilot=known, target="pool", confidence_level=0.95).between > 0
     few = pilot_of(rows[1:], GAINS[rows[1:] % 4])
     with pytest.raises(InsufficientDataError, match="a pilot of 9 labelled documents") as caught:
         outlook(labels, pilot=few, target="pool", confidence_level=0.95)

@@ -130,21 +130,14 @@ def test_failures_are_a_column_where_they_are_seen_often_enough():
     assert seen.upper - seen.lower < 0.95 * (unseen.upper - unseen.lower)
 
 
-def test_a_report_says_what_each_judge_adds():
+def test_a_report_warns_of_judges_that_tell_nothing_or_answer_on_other_scales():
     truth, judges = world(noises=(0.5, 2.0))
-    judges = np.c_[judges, 10 * judges[:, 0] + 0.01, np.full(len(truth), 2.0)]
-    judges[::50, 1] = np.nan
-    report = judge_items_with_intervals(items_of(truth, judges), config=JudgedConfig())
-    first, second, _, flat = report.judges
-    assert (second.n_missing, flat.correlation) == (8, 0.0)
-    assert first.correlation == pytest.approx(np.corrcoef(judges[:40, 0], truth[:40])[0, 1])
-    others = mean_judge(judges[:, [0, 2, 3]])
-    assert second.without == pytest.approx(np.corrcoef(others[:40], truth[:40])[0, 1])
+    flat = np.c_[judges, 10 * judges[:, 0] + 0.01, np.full(len(truth), 2.0)]
+    report = judge_items_with_intervals(items_of(truth, flat), config=JudgedConfig())
     assert any(w.startswith("1 of 4 judges gave the same value") for w in report.warnings)
-    assert (
-        judge_items_with_intervals(items_of(truth, judges[:, :1]), config=JudgedConfig()).judges
-        == ()
-    )
+    assert any("judges answer on different scales ('judge 0' " in w for w in report.warnings)
+    alike = judge_items_with_intervals(items_of(truth, judges), config=JudgedConfig())
+    assert not any("judges" in w for w in alike.warnings)
 
 
 def test_wrong_judges_are_refused():
@@ -222,12 +215,5 @@ def test_rankings_take_several_judges():
     wanted = mean_interval(y, columns[place], columns[rest], bounds=measure_bounds("DCG@5"))
     found = report.mean("DCG@5", "bm25").interval
     assert (found.lower, found.upper) == pytest.approx((wanted.lower, wanted.upper))
-    near, far = report.judges
-    assert (near.n_missing, far.n_missing) == (0, 12)
-    assert near.correlation > far.correlation
     assert any("judge 'far' labelled 384 of 480 pairs" in w for w in report.warnings)
     assert not any("judge 'near'" in w for w in report.warnings)
-    one = judge_ranking_with_intervals(
-        [run], human, {"near": judges["near"]}, measures=["DCG@5"], config=config
-    )
-    assert one.judges == ()
