@@ -34,7 +34,7 @@ NODES = {
     "measure": 8785,
     "monitor": 22734,
     "neural": 11055,
-    "observe": 20559,
+    "observe": 20532,
     "pairs": 20936,
     "report": 11698,
     "retrieval": 9303,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from sys import getsizeof
 from types import TracebackType
 from typing import Any, Literal, TypeVar, get_args
 from weakref import WeakSet
@@ -251,8 +250,6 @@ class TagLookup(Locked):
 Stage = Literal["retrieved", "reranked", "shown", "cited"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 MAX_LABELS = 16
-_EVENT_BYTES = 700  # of the objects that every event is made of
-_POINTER_BYTES = 8  # of a reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -336,12 +333,6 @@ def checked(labels: dict[str, str]) -> dict[str, str]:
                 f"got a value of type {type(value).__name__}"
             )
     return labels
-
-
-def memory_of(event: RetrievalEvent) -> int:
-    """Estimate the bytes that an event keeps from being freed; tags are shared."""
-    texts = (*event.ranked.doc_ids, *event.labels.values())
-    return _EVENT_BYTES + sum(getsizeof(text) + _POINTER_BYTES for text in texts)
 
 
 _KEY_VARIABLE = "RAG_SOURCEBIAS_KEY"

@@ -210,6 +210,7 @@ class Delivery:
         self.runs = RunTable(observer)
         self.requests = Requests()
         self.id_readers: list[Reader | None] = []
+        self._lookup: TagLookup | None = None  # that of the last sink which has one
         self._inline = getattr(observer, "inline", False) is True
         self._last_step = _LastStep(observer, self.dropped, self.seen)
         self._queue: EventQueue[_Waiting] | None = None
@@ -227,6 +228,7 @@ class Delivery:
             Where tags are looked up.
         """
         queue = self._queue
+        self._lookup = lookup or self._lookup
         if lookup is None and (queue is None or self._inline):
             return self.observer.observe
         take: Callable[[_Waiting], object] = self._last_step.observe if queue is None else queue.put
@@ -262,7 +264,7 @@ class Delivery:
                 )
                 self.requests.keep(event)
                 with guarded(self.dropped, "observer raised"):
-                    self.observer.observe(event)
+                    self.sink(self._lookup)(event)  # behind the earlier stage
                 return
             if failed is not None:
                 raise failed

@@ -4,6 +4,7 @@ import contextvars
 import gc
 import pickle
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
@@ -333,6 +334,26 @@ class TestStages:
         contextvars.copy_context().run(rsb.shown, ["never retrieved"])
         assert [event.stage for event in observer.events] == ["retrieved", "retrieved", "reranked"]
         assert observer.events[2].earlier is observer.events[0]
+
+    def test_a_stage_waits_behind_the_one_it_replaces(self) -> None:
+        class Slow(CollectingObserver):
+            inline = False
+
+            def observe(self, event: RetrievalEvent) -> None:
+                time.sleep(0.02)
+                super().observe(event)
+
+        class SlowStore(MemoryTagStore):
+            inline = False
+
+        observer, store = Slow(), SlowStore()
+        store.put([("b", DocTags(source="human"))])
+        rec = Recorder(observer, tags=store)
+        rec.record(["a", "b"])
+        rsb.shown(["b"])
+        assert rec.flush(10)
+        assert [event.stage for event in observer.events] == ["retrieved", "shown"]
+        assert observer.events[1].tags == (DocTags(source="human"),)
 
     def test_nothing_that_is_shown_reaches_the_application_as_an_error(self) -> None:
         observer = CollectingObserver()
