@@ -5,36 +5,30 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from wrapt import FunctionWrapper
-
 from rag_sourcebias.observe.events import guarded
+from rag_sourcebias.observe.patching import Call
 
 
 def inside(
     method: Callable[..., Any],
     block: Callable[[Any, tuple[Any, ...], dict[str, Any]], AbstractContextManager[list[Any]]],
-) -> Callable[..., Any]:
-    """Return a method of the same kind, plain or ``async``, each call of which is in a block.
+) -> Call:
+    """Return what stands for a method, plain or ``async``, each call of which is in a block.
 
     To the list of the block, made of the object and the arguments, the result is added.
     """
 
-    def call(wrapped: Any, obj: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    def call(ask: Any, obj: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         with block(obj, args, kwargs) as found:
-            found.append(wrapped(*args, **kwargs))
+            found.append(ask(*args, **kwargs))
         return found[0]
 
-    async def call_async(
-        wrapped: Any,  # noqa: ANN401
-        obj: Any,  # noqa: ANN401
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:  # noqa: ANN401
+    async def acall(ask: Any, obj: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         with block(obj, args, kwargs) as found:
-            found.append(await wrapped(*args, **kwargs))
+            found.append(await ask(*args, **kwargs))
         return found[0]
 
-    return FunctionWrapper(method, call_async if inspect.iscoroutinefunction(method) else call)
+    return acall if inspect.iscoroutinefunction(method) else call
 
 
 @contextmanager
@@ -48,8 +42,8 @@ def recorded(
     method: Callable[..., Any],
     observers_of: Callable[[Any], Iterable[Any]],
     record: Callable[[Any, Any, Any, tuple[Any, ...], dict[str, Any]], None],
-) -> Callable[..., Any]:
-    """Return a method of which each outermost call is recorded.
+) -> Call:
+    """Return what stands for a method of which each outermost call is recorded.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from chromadb.api import AsyncClientAPI, ClientAPI
 from chromadb.api.models.AsyncCollection import AsyncCollection
 
 from rag_sourcebias.observe.events import guarded
-from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.patching import Call, Patch
 from rag_sourcebias.observe.recorder import Attachment, Recorder
 from rag_sourcebias_integrations._recording import inside, recorded
 
@@ -69,26 +69,21 @@ def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  
 _TRANSPORT = ("httpx", "httpcore")
 
 
-def _observed_query(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+def _observed_query(name: str, method: Callable[..., Any], patch: Patch) -> Call:  # noqa: ARG001
     places = {name: at for at, name in enumerate([*inspect.signature(method).parameters][1:])}
-    is_async = inspect.iscoroutinefunction(method)
+    around = _ask_async if inspect.iscoroutinefunction(method) else _ask
 
-    def observed(collection: Any) -> Callable[..., Any]:  # noqa: ANN401
-        ask: Callable[..., Any] = partial(method, collection)
+    def query(
+        ask: Callable[..., Any],
+        collection: Any,  # noqa: ANN401
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:  # noqa: ANN401
         for recorder in patch.observers_of(collection):
-            start = partial(_Query, recorder, collection, places)
-            ask = partial(_ask_async if is_async else _ask, recorder, start, ask)
-        return ask
+            ask = partial(around, recorder, partial(_Query, recorder, collection, places), ask)
+        return ask(*args, **kwargs)
 
-    @wraps(method)
-    def query(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        return observed(self)(*args, **kwargs)
-
-    @wraps(method)
-    async def query_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        return await observed(self)(*args, **kwargs)
-
-    return query_async if is_async else query
+    return query
 
 
 def _ask(
@@ -227,7 +222,7 @@ def _argument(
 # One observed call of ``Collection.search``, which hosted Chroma has: nothing is asked beside.
 
 
-def _observed_search(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+def _observed_search(name: str, method: Callable[..., Any], patch: Patch) -> Call:  # noqa: ARG001
     """Observe ``search``: tags come from the metadata that is selected, or from a tag store."""
     return recorded(method, patch.observers_of, _record_search)
 
@@ -293,7 +288,7 @@ def _observe(collection: object, recorder: Recorder) -> None:
             patch.add(recorder, collection)
 
 
-def _observed_opener(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+def _observed_opener(name: str, method: Callable[..., Any], patch: Patch) -> Call:  # noqa: ARG001
     """Observe what a client opens."""
 
     @contextmanager

@@ -6,21 +6,21 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import WeakSet
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import ensure_config
 from langchain_core.vectorstores import VectorStore
-from wrapt import FunctionWrapper
 
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.observe.events import (
@@ -30,7 +30,7 @@ from rag_sourcebias.observe.events import (
     listed,
     named,
 )
-from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.patching import Call, Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
 from rag_sourcebias.observe.runs import carried
 from rag_sourcebias_integrations._recording import inside, outermost_of
@@ -96,24 +96,46 @@ def documents_in(found: Sequence[Any]) -> list[Any]:
 # What an application hands along with a call: its callbacks, its metadata.
 
 
-def config_of(given: object = None) -> dict[str, Any]:
-    """Return the config of a call: what it is given, over that of the chain or graph around."""
-    around = var_child_runnable_config.get() or {}
-    own = given if isinstance(given, dict) else {}
-    return {**around, **{name: value for name, value in own.items() if value is not None}}
-
-
-def _carried(config: Mapping[str, Any], *metadata: object) -> dict[str, object]:
+def _carried(config: Mapping[str, Any], metadata: Mapping[str, object] | None) -> dict[str, object]:
     """Return what labels are taken from; what comes later wins."""
-    inherited = getattr(config.get("callbacks"), "metadata", None)  # of a manager, not of a list
-    found: dict[str, object] = {}
-    for part in (*metadata, inherited, config.get("metadata"), config.get("configurable")):
-        if isinstance(part, dict):
-            found.update(part)
-    return found
+    inherited = getattr(config["callbacks"], "metadata", None)  # of a manager, not of a list
+    return {
+        **(metadata or {}),
+        **(inherited or {}),
+        **config["metadata"],
+        **config["configurable"],
+    }
 
 
-class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
+class Holding(Observing):
+    """What observes where it is found, in the callbacks of a call or as what is asked."""
+
+    def _hold(self) -> None:
+        """Have methods replaced until something is closed and none is left that is not.
+
+        One that is let go leaves them: many live for one request only, and replacing costs half a
+        millisecond.
+        """
+        if _holders not in _retrievers.observers_of(None):
+            for patch in _PATCHES:
+                patch.add(_holders)
+        _holders.add(self._recorder)
+
+    def close(self, timeout: float | None = 5.0) -> None:
+        """Observe nothing any more, and wait up to ``timeout`` seconds for queued events."""
+        super().close(timeout)
+        _holders.discard(self._recorder)
+        _put_back()
+
+
+def _put_back() -> None:
+    """Restore the methods where no handler or wrapper needs them any more."""
+    if not _holders:
+        for patch in _PATCHES:
+            patch.remove(_holders)
+
+
+class SourceBiasCallbackHandler(Holding, BaseCallbackHandler):
     """Observe the retrievals of the calls it is given to, sync and async.
 
     Per call (``config={"callbacks": [handler]}``), bound to a retriever or a chain
@@ -125,9 +147,8 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
     It asks for no events, so that other handlers see exactly what they saw (LangChain tells some
     of them nothing once one handler runs inline), and so that a retrieval that was cancelled or
     interrupted, of which LangChain announces no end, leaves nothing behind. While one handler
-    lives, the methods through which retrievers are asked look for handlers among the callbacks.
-
-    A direct search of a vector store hands no callbacks along (instrument the store).
+    lives, the methods through which retrievers and vector stores are asked look for handlers among
+    the callbacks of the call, or those of the chain or graph node around it.
 
     Parameters
     ----------
@@ -164,22 +185,26 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
     def __init__(self, observer: Observer[RetrievalEvent], **options: Any) -> None:  # noqa: ANN401
         self._recorder = Recorder(observer, **options)
         self._stopped = False
-        hold(self)
+        self._hold()
 
     # A copied config is observed too.
     def __deepcopy__(self, memo: object) -> SourceBiasCallbackHandler:
         return self
 
 
-def _told_by(config: Mapping[str, Any]) -> list[Recorder]:
-    """Return the recorders of the handlers that LangChain hands a call."""
-    callbacks = config.get("callbacks")
+def _observers(patch: Patch, obj: object, config: Mapping[str, Any]) -> list[Recorder]:
+    """Return who observes an object, and those of the handlers that LangChain hands the call."""
+    callbacks = config["callbacks"]
     handlers = getattr(callbacks, "handlers", callbacks)
-    return [
+    return [one for one in patch.observers_of(obj) if one is not _holders] + [
         one._recorder
         for one in (handlers if isinstance(handlers, list) else ())
         if isinstance(one, SourceBiasCallbackHandler) and not one._stopped
     ]
+
+
+# The recorders of handlers and wrappers that are not closed.
+_holders: WeakSet[Recorder] = WeakSet()
 
 
 # A retriever that is asked, and what a compressor inside it was given.
@@ -192,6 +217,7 @@ class _Compression:
     """A retriever that compresses is asked; what its compressor is given is what was retrieved."""
 
     compressor: object
+    dropped: DroppedEvents
     retrieved: list[Document] | None = None
 
 
@@ -208,9 +234,10 @@ def _compressing(
 ) -> Any:  # noqa: ANN401
     asked = _compression.get()
     if asked is not None and asked.compressor is compressor and asked.retrieved is None:
-        documents = args[0] if args else kwargs["documents"]
-        # copies: the compressor may write into the documents
-        asked.retrieved = [d.model_copy(update={"metadata": {**d.metadata}}) for d in documents]
+        with guarded(asked.dropped, "what was retrieved could not be read"):
+            documents = args[0] if args else kwargs["documents"]
+            # copies: the compressor may write into the documents
+            asked.retrieved = [d.model_copy(update={"metadata": {**d.metadata}}) for d in documents]
     return compress(*args, **kwargs)
 
 
@@ -226,6 +253,8 @@ def asking(
 
     Parameters
     ----------
+    config : mapping
+        As ``ensure_config`` returns it.
     recorders_now : callable
         Asked again at the end: one that was closed meanwhile is told nothing.
     scores_of : callable, optional
@@ -236,14 +265,15 @@ def asking(
     with outermost_of(recorders_now()) as recorders:
         if recorders:
             compressor = getattr(retriever, "base_compressor", None)
-            compression = None if compressor is None else _Compression(compressor)
+            compression = _Compression(compressor, recorders[0].dropped)
         _compression.set(compression)
         try:
             yield found
         finally:
             _compression.set(around)
-    still = recorders_now() if recorders else ()
-    for recorder in (one for one in recorders if one in still):
+    for recorder in recorders:
+        if recorder not in recorders_now():
+            continue
         with guarded(recorder.dropped, "result could not be read"):
             store = getattr(retriever, "vectorstore", None)
             record = partial(
@@ -256,10 +286,9 @@ def asking(
                 },
                 carried=_carried(config, getattr(retriever, "metadata", None)),
             )
-            request = ""
-            if compression is not None and compression.retrieved is not None:
-                request = record(compression.retrieved)
-            scores = None if scores_of is None else scores_of(found[0], recorder.dropped)
+            retrieved = None if compression is None else compression.retrieved
+            request = "" if retrieved is None else record(retrieved)
+            scores = scores_of and scores_of(found[0], recorder.dropped)
             stage = "reranked" if request else "retrieved"
             record(found[0], scores=scores, stage=stage, request=request)
 
@@ -270,33 +299,25 @@ def _asked(
     kwargs: Mapping[str, Any],
 ) -> AbstractContextManager[list[Any]]:
     """Stand around ``invoke(input, config=None, **kwargs)``."""
-    config = config_of(args[1] if len(args) > 1 else kwargs.get("config"))
+    config = ensure_config(args[1] if len(args) > 1 else kwargs.get("config"))
     # One of our wrappers tells its own observer, with scores.
-    told = retriever._recorder.observer if isinstance(retriever, Observing) else None
+    told = retriever._recorder.observer if isinstance(retriever, Holding) else None
 
     def recorders_now() -> list[Recorder]:
-        found = [*_retrievers.observers_of(retriever), *_told_by(config)]
-        return found if told is None else [one for one in found if one.observer is not told]
+        observers = _observers(_retrievers, retriever, config)
+        return [one for one in observers if one.observer is not told]
 
     query = args[0] if args else kwargs.get("input")
     return asking(retriever, query, config, recorders_now)
 
 
 # The methods through which every query passes, batches and streams as well.
-_ASK = frozenset(("invoke", "ainvoke"))
-_COMPRESS = frozenset(("compress_documents", "acompress_documents"))
+_ASK = {"invoke", "ainvoke"}
+_COMPRESS = {"compress_documents", "acompress_documents"}
 
 _retrievers = Patch(BaseRetriever, _ASK.__contains__, lambda _, method, __: inside(method, _asked))
-_compressors = Patch(
-    BaseDocumentCompressor,
-    _COMPRESS.__contains__,
-    lambda _, method, __: FunctionWrapper(method, _compressing),
-)
-_pools = Patch(
-    ThreadPoolExecutor,
-    {"submit"}.__contains__,
-    lambda _, method, __: FunctionWrapper(method, carried),
-)
+_compressors = Patch(BaseDocumentCompressor, _COMPRESS.__contains__, lambda *_: _compressing)
+_pools = Patch(ThreadPoolExecutor, {"submit"}.__contains__, lambda *_: carried)
 
 
 # Scores of the documents a search returns, taken from the searches inside it.
@@ -306,70 +327,50 @@ _RELEVANCE = "similarity_search_with_relevance_scores"
 _RAW = "similarity_search_with_score"
 
 
-class Scores:
-    """What the observed searches inside a retrieval returned."""
+Searches: TypeAlias = list[tuple[Any, str, Any]]
+"""Store, method and result of each search inside a retrieval that gives scores."""
 
-    def __init__(self) -> None:
-        self._found: list[tuple[Any, str, Any]] = []
-
-    def note(self, store: Any, name: str, result: Any) -> None:  # noqa: ANN401
-        """Keep the result of a search, if it gives scores."""
-        if name in (_RELEVANCE, _RAW):
-            self._found.append((store, name, result))
-
-    def of(self, documents: Sequence[Any], dropped: DroppedEvents) -> list[float] | None:
-        """Return the scores of exactly these documents in this order, higher being better.
-
-        None where no search gave the very objects in this order, where the store does not say
-        how its raw scores (often distances) become relevance, or where that contradicts the
-        order of the documents.
-        """
-        for store, name, result in reversed(self._found):
-            with guarded(dropped, "scores could not be read"):
-                scores = _scores(store, name, result, documents)
-                if scores is not None:
-                    return scores
-        return None
-
-
-_scores_of_run: ContextVar[Scores | None] = ContextVar("rag_sourcebias_scores", default=None)
+_searches: ContextVar[Searches | None] = ContextVar("rag_sourcebias_searches", default=None)
 
 
 @contextmanager
-def searching() -> Iterator[Scores]:
-    """Collect scores inside this block; inner blocks add to the outermost one."""
-    outer = _scores_of_run.get()
-    if outer is not None:
-        yield outer
-        return
-    scores = Scores()
-    _scores_of_run.set(scores)
+def searching() -> Iterator[Searches]:
+    """Collect searches inside this block; inner blocks add to the outermost one."""
+    outer = _searches.get()
+    searches: Searches = [] if outer is None else outer
+    _searches.set(searches)
     try:
-        yield scores
+        yield searches
     finally:
-        _scores_of_run.set(None)
+        _searches.set(outer)
 
 
-def _scores(store: Any, name: str, result: Any, documents: Sequence[Any]) -> list[float] | None:  # noqa: ANN401
-    if list(map(id, documents_in(result))) != list(map(id, listed(documents))):
-        return None
-    # numpy scalars are what FAISS returns; a vector beside the document has no float value
-    if not all(
-        isinstance(row, tuple)
-        and len(row) == 2
-        and (isinstance(row[1], float | int) or getattr(row[1], "ndim", None) == 0)
-        for row in result
-    ):
-        return None
-    scores = [float(score) for _, score in result]
-    if name == _RAW:
-        try:
-            relevance = store._select_relevance_score_fn()
-        except (NotImplementedError, ValueError):  # LangChain's way to say that none is known
-            return None
-        scores = [float(relevance(score)) for score in scores]
-    falling = all(a >= b for a, b in pairwise(scores))
-    return scores if falling and all(map(math.isfinite, scores)) else None
+def scores_in(
+    searches: Searches, documents: Sequence[Any], dropped: DroppedEvents
+) -> list[float] | None:
+    """Return the scores of exactly these documents in this order, higher being better.
+
+    None where no search gave the very objects in this order, where the store does not say how its
+    raw scores (often distances) become relevance, or where that contradicts the order.
+    """
+    for store, name, result in reversed(searches):
+        with guarded(dropped, "scores could not be read"):
+            if list(map(id, documents_in(result))) == list(map(id, listed(documents))):
+                scores = _relevance(store, name, result)
+                falling = all(a >= b for a, b in pairwise(scores))
+                if scores and falling and all(map(math.isfinite, scores)):
+                    return scores
+    return None
+
+
+def _relevance(store: Any, name: str, result: Any) -> list[float]:  # noqa: ANN401
+    """Return the relevance of each document; nothing where it is not known."""
+    try:
+        relevance = store._select_relevance_score_fn() if name == _RAW else float
+        return [float(relevance(float(score))) for _, score in result]
+    # LangChain's two ways to say that none is known; other things beside a document than a number
+    except (NotImplementedError, ValueError, TypeError):
+        return []
 
 
 # A vector store whose searches are observed.
@@ -380,13 +381,18 @@ _SEARCHES = re.compile(
 ).match
 
 
-def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:
+def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Call:
     @contextmanager
     def block(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         found: list[Any] = []
-        with searching() as scores, outermost_of(patch.observers_of(store)) as recorders:
+        config = ensure_config()
+        with (
+            searching() as searches,
+            outermost_of(_observers(patch, store, config)) as recorders,
+        ):
             yield found
-            scores.note(store, name.removeprefix("a"), found[0])
+            if name.removeprefix("a") in (_RELEVANCE, _RAW):
+                searches.append((store, name.removeprefix("a"), found[0]))
         for recorder in recorders:
             with guarded(recorder.dropped, "result could not be read"):
                 documents = documents_in(found[0])
@@ -395,25 +401,18 @@ def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Callable[.
                     documents,
                     query=args[0] if args else kwargs.get("query"),  # a text or a vector
                     labels={"store": store.__class__.__name__},
-                    scores=scores.of(documents, recorder.dropped),
-                    carried=_carried(config_of()),
+                    scores=scores_in(searches, documents, recorder.dropped),
+                    carried=_carried(config, None),
                 )
 
     return inside(method, block)
 
 
 _stores = Patch(VectorStore, _SEARCHES, _observed)
+_PATCHES = (_retrievers, _stores, _compressors, _pools)
 
 
 # Instrument a LangChain retriever or vector store in place, or all of the process.
-
-
-def hold(owner: object, store: object = None) -> None:
-    """Have what is asked look for the owner as long as it lives, and a store give it scores."""
-    for patch in (_retrievers, _compressors, _pools):
-        patch.hold(owner)
-    if store is not None:
-        _stores.hold(owner, store)
 
 
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
@@ -426,24 +425,17 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     inner: Any = obj
     while isinstance(inner, RunnableBindingBase):
         inner = inner.bound
-    everything = isinstance(obj, str)
-    only = None if everything else inner
-    patches: dict[Patch, object] = {}
-    if everything or isinstance(inner, BaseRetriever):
-        patches |= {_retrievers: only, _compressors: None, _pools: None}
-    if everything or isinstance(inner, VectorStore):
-        patches[_stores] = only
-    if not patches:
+    if isinstance(obj, str):
+        patches: dict[Patch, object] = dict.fromkeys(_PATCHES)
+    elif isinstance(inner, BaseRetriever):
+        patches = {_retrievers: inner, _compressors: None, _pools: None}
+    elif isinstance(inner, VectorStore):
+        patches = {_stores: inner, _pools: None}
+    else:
         return None
-
-    def detach() -> None:
-        for patch in patches:
-            patch.remove(recorder)
-
-    try:
-        for patch, observed in patches.items():
-            patch.add(recorder, observed)
-    except BaseException:
-        detach()
-        raise
-    return Attachment(obj, detach)
+    with ExitStack() as undo:
+        undo.callback(_put_back)
+        for patch, only in patches.items():
+            undo.callback(patch.remove, recorder)
+            patch.add(recorder, only)
+        return Attachment(obj, undo.pop_all().close)

@@ -7,18 +7,19 @@ from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import ensure_config
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, PrivateAttr
 
 from rag_sourcebias.observe.events import MetadataTags, guarded
-from rag_sourcebias.observe.recorder import Observing, Recorder
+from rag_sourcebias.observe.recorder import Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.langchain.observe import (
+    Holding,
     asking,
-    config_of,
-    hold,
     ids_of,
+    scores_in,
     searching,
 )
 
@@ -37,7 +38,7 @@ def _runnable(given: Any) -> Any:  # noqa: ANN401
     return found
 
 
-class InstrumentedRetriever(Observing, BaseRetriever):
+class InstrumentedRetriever(Holding, BaseRetriever):
     """Observe a retriever, with the scores that LangChain's callbacks do not carry.
 
     Documents are those the inner retriever returns: the same objects in the same order. Scores
@@ -68,7 +69,6 @@ class InstrumentedRetriever(Observing, BaseRetriever):
 
     _recorder: Recorder = PrivateAttr()
     _stopped: bool = PrivateAttr(default=False)
-    _store: Any = PrivateAttr(default=None)
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         recorder = Recorder(observer, **options)
         super().__init__(retriever=_runnable(retriever), score_key=score_key)
         self._recorder = recorder
-        hold(self)
+        self._hold()
 
     def _get_relevant_documents(
         self,
@@ -110,30 +110,23 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     @contextmanager
     def _observed(self, query: str, config: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         """Stand around one retrieval; the last item of the list is what it returns."""
-        dropped = self.dropped
-        store = getattr(self.retriever, "vectorstore", None)
-        if store is not self._store and isinstance(store, VectorStore):
-            with guarded(dropped, "scores could not be read"):
-                hold(self, store)
-                self._store = store
+        ends_in_store = getattr(self.retriever, "vectorstore", None) is not None
 
         def recorders_now() -> list[Recorder]:
             return [] if self._stopped else [self._recorder]
 
-        with (
-            searching() as gathered,
-            asking(self.retriever, query, config_of(config), recorders_now, gathered.of) as found,
-        ):
-            yield found
-        documents = found[0]
-        scores = None if self.score_key is None else gathered.of(documents, dropped)
+        with searching() as searches:
+            scores_of = partial(scores_in, searches if ends_in_store else [])
+            full = ensure_config(config)
+            with asking(self.retriever, query, full, recorders_now, scores_of) as found:
+                yield found
+        documents, key = found[0], self.score_key
+        scores = None if key is None else scores_of(documents, self.dropped)
         if scores is not None:
-            with guarded(dropped, "scores could not be written"):
+            with guarded(self.dropped, "scores could not be written"):
                 found.append(
                     [
-                        document.model_copy(
-                            update={"metadata": {**document.metadata, self.score_key: score}}
-                        )
+                        document.model_copy(update={"metadata": {**document.metadata, key: score}})
                         for document, score in zip(documents, scores, strict=True)
                     ]
                 )
@@ -217,9 +210,7 @@ class ShadowedRetriever(Shadowed, BaseRetriever):
         **kwargs: Any,  # noqa: ANN401
     ) -> list[Any]:
         config = {"callbacks": run_manager.get_child()}
-        found: list[Any] = self.current.invoke(query, config, **kwargs)
-        self._shadow.answered(found, partial(self.candidate.invoke, query, _SHADOW, **kwargs))
-        return found
+        return self._answered(self.current.invoke(query, config, **kwargs), query, kwargs)
 
     async def _aget_relevant_documents(
         self,
@@ -229,7 +220,9 @@ class ShadowedRetriever(Shadowed, BaseRetriever):
         **kwargs: Any,  # noqa: ANN401
     ) -> list[Any]:
         config = {"callbacks": run_manager.get_child()}
-        found: list[Any] = await self.current.ainvoke(query, config, **kwargs)
+        return self._answered(await self.current.ainvoke(query, config, **kwargs), query, kwargs)
+
+    def _answered(self, found: list[Any], query: str, kwargs: dict[str, Any]) -> list[Any]:
         self._shadow.answered(found, partial(self.candidate.invoke, query, _SHADOW, **kwargs))
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import update_wrapper
 from typing import Any
 
 from langchain_core.documents import BaseDocumentTransformer
@@ -137,10 +138,7 @@ def _forward(name: str) -> Any:  # noqa: ANN401
 
     of_base = getattr(VectorStore, name)
     made = amethod if inspect.iscoroutinefunction(of_base) else method
-    made.__name__ = name
-    made.__qualname__ = f"TaggedVectorStore.{name}"
-    made.__doc__ = of_base.__doc__
-    return made
+    return update_wrapper(made, of_base, updated=())  # its dict says that it is abstract
 
 
 # What VectorStore defines hides __getattr__.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 from wrapt import FunctionWrapper
+
+Call: TypeAlias = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
+"""What stands for a method, as wrapt calls it: with the bound method, the object, the arguments."""
 
 
 class Patch:
@@ -26,14 +28,14 @@ class Patch:
     chosen : callable
         From the name of a method to something true if it is to be replaced.
     make : callable
-        From the name, the function and this patch to the replacement.
+        From the name, the function and this patch to what stands for it.
     """
 
     def __init__(
         self,
         base: type,
         chosen: Callable[[str], object],
-        make: Callable[[str, Callable[..., Any], Patch], Callable[..., Any]],
+        make: Callable[[str, Callable[..., Any], Patch], Call],
     ) -> None:
         #: Each observer, and the object that it observes; None for all.
         self._observers: tuple[tuple[Any, ref[Any] | None], ...] = ()
@@ -44,32 +46,14 @@ class Patch:
 
     def observers_of(self, obj: object) -> list[Any]:
         """Return those who observe an object now."""
-        return [
-            one
-            for one, only in self._observers
-            if (only is None or only() is obj) and not isinstance(one, ref)
-        ]
+        return [one for one, only in self._observers if only is None or only() is obj]
 
     def add(self, observer: object, only: object = None) -> None:
         """Add an observer of one object, or of all; the first one replaces the methods."""
         with self._lock:
             alive = [one for one in self._observers if one[1] is None or one[1]() is not None]
             self._observers = (*alive, (observer, None if only is None else ref(only)))
-            try:
-                if only is not None:
-                    kinds: Iterable[type] = type(only).__mro__[:-1]  # but for object
-                else:
-                    self._replace(self._base, "__init_subclass__", self._made_later)
-                    kinds = _family(self._base)
-                for kind in kinds:
-                    self._replace_chosen(kind)
-            except BaseException:
-                self.remove(observer)
-                raise
-
-    def hold(self, owner: object, only: object = None) -> None:
-        """Have the methods replaced as long as the owner lives, who asks by itself what is told."""
-        self.add(ref(owner, self.remove), only)
+            self._replace(self._family() if only is None else type(only).__mro__[:-1])
 
     def remove(self, observer: object) -> None:
         """Take an observer back, twice does no harm; the last one restores the methods."""
@@ -79,7 +63,9 @@ class Patch:
                 return
             for kind, methods in list(self._replaced.items()):
                 for name, (original, ours) in list(methods.items()):
-                    if vars(kind).get(name) is not ours:
+                    found = vars(kind).get(name)
+                    # whoever takes a method from a class, and puts it back, has it bound
+                    if found is not ours and getattr(found, "_self_parent", None) is not ours:
                         continue
                     if original is None:
                         delattr(kind, name)
@@ -87,35 +73,35 @@ class Patch:
                         setattr(kind, name, original)
                     del methods[name]
 
-    def _replace_chosen(self, kind: type) -> None:
-        for name, found in list(vars(kind).items()):
-            if self._chosen(name) and inspect.isfunction(found):
-                self._replace(kind, name, partial(self._make, name, found, self))
+    def _replace(self, kinds: Iterable[type]) -> None:
+        for kind in kinds:
+            for name, found in list(vars(kind).items()):
+                if self._chosen(name) and inspect.isfunction(found):
+                    self._set(kind, name, found, self._make(name, found, self))
 
-    def _replace(self, kind: type, name: str, make: Callable[[], Any]) -> None:
+    def _set(self, kind: type, name: str, method: Any, call: Call) -> None:  # noqa: ANN401
         methods = self._replaced.setdefault(kind, {})
         if name not in methods:
-            ours = make()
+            ours = FunctionWrapper(method, call)
             methods[name] = (vars(kind).get(name), ours)
             setattr(kind, name, ours)
 
-    def _made_later(self) -> Callable[..., Any]:
+    def _family(self) -> Iterator[type]:
+        """Yield the base and all its subclasses, and see to those that will be made."""
         base: Any = self._base
-
-        def inherited(cls: Any, /, **options: Any) -> None:  # noqa: ANN401
-            super(base, cls).__init_subclass__(**options)
 
         def made(init: Callable[..., None], cls: type, args: Any, kwargs: Any) -> None:  # noqa: ANN401
             init(*args, **kwargs)
             with self._lock:
                 if self._observers:
-                    self._replace_chosen(cls)
+                    self._replace([cls])
 
-        return FunctionWrapper(vars(base).get("__init_subclass__", classmethod(inherited)), made)
+        def inherited(cls: Any, /, **options: Any) -> None:  # noqa: ANN401
+            super(base, cls).__init_subclass__(**options)
 
-
-def _family(kind: type) -> Iterator[type]:
-    yield kind
-    each: type
-    for each in type.__subclasses__(kind):
-        yield from _family(each)
+        own = vars(base).get("__init_subclass__", classmethod(inherited))
+        self._set(base, "__init_subclass__", own, made)
+        kinds = [base]
+        while kinds:
+            yield kinds[-1]
+            kinds += type.__subclasses__(kinds.pop())

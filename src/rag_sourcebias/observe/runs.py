@@ -38,10 +38,11 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
 
     __slots__ = ("_around", "_open", "_owner")
 
+    _around: outermost | None
+    _open: bool
+
     def __init__(self, owner: object = None) -> None:
         self._owner = owner
-        self._open = False
-        self._around: outermost | None = None
 
     def __enter__(self) -> bool:
         block = self._around = _open_here()

@@ -303,6 +303,21 @@ def test_labels_reach_a_direct_search_and_a_wrapper(observer) -> None:
     assert [event.labels.get("a") for event in observer.events] == [None, "b", "b"]
 
 
+def test_a_handler_sees_a_store_that_its_chain_searches_and_leaves_nothing_behind(observer) -> None:
+    searched = store()
+    chain = RunnableLambda(lambda question: searched.similarity_search(question, k=2))
+    with instrument("langchain", CollectingObserver()):
+        pass  # puts back what handlers of other tests left
+    before = vars(BaseRetriever)["invoke"], ThreadPoolExecutor.submit
+    with observed("handler", None, observer) as config:
+        chain.invoke("q", config)
+        searched.as_retriever().invoke("q", config)
+        searched.similarity_search("q")
+        assert vars(BaseRetriever)["invoke"] is not before[0]
+    assert [event.labels["store"] for event in observer.events] == ["InMemoryVectorStore"] * 2
+    assert (vars(BaseRetriever)["invoke"], ThreadPoolExecutor.submit) == before
+
+
 def test_a_graph_whose_nodes_retrieve_rerank_and_answer(observer) -> None:
     graphs = pytest.importorskip("langgraph.graph", reason="langgraph is not installed")
     retriever = one()

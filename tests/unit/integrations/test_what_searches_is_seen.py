@@ -1,6 +1,7 @@
 """Direct searches under a framework's name, other handlers untouched, and what coverage says."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -103,6 +104,8 @@ def test_the_application_gets_the_very_objects(observer) -> None:
 
 
 def test_stores_of_classes_made_later_count_and_everything_is_put_back(observer) -> None:
+    gc.collect()  # handlers of other tests
+    instrument("langchain", observer).close()
     before = {name: vars(VectorStore).get(name) for name in ("search", "__init_subclass__")}
     with instrument("langchain", observer), instrument("langchain", CollectingObserver()):
 
