@@ -5,8 +5,10 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.llms import LLM
+from pydantic_core import to_jsonable_python
 
-from rag_sourcebias.core.completions import Completion, CompletionError
+from rag_sourcebias.core.completions import Completion
+from rag_sourcebias.intake.results import at
 from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.models import ModelCompleter, counts_of, finish_of, name_of
 
@@ -66,14 +68,10 @@ class LlamaIndexCompleter(ModelCompleter):
 
     def _text(self, answer: ChatResponse | CompletionResponse) -> Completion:
         text = answer.message.content if isinstance(answer, ChatResponse) else answer.text
-        if text is not None and not isinstance(text, str):
-            raise CompletionError(
-                f"the model's answer is malformed: content {text!r:.60}", reason="malformed"
-            )
-        choice = _first_choice(_raw(answer))
-        message = choice.get("message")
-        refusal = message.get("refusal") if isinstance(message, Mapping) else None
-        finish = finish_of(choice, _raw(answer), answer.additional_kwargs)
+        raw = _raw(answer)
+        choice = _first_choice(raw)
+        finish = finish_of(choice, raw, answer.additional_kwargs)
+        refusal = at(choice, "message.refusal")
         if isinstance(refusal, str) and refusal:
             text = refusal
             finish = "refusal"
@@ -102,17 +100,10 @@ class LlamaIndexCompleter(ModelCompleter):
 
 def _raw(answer: ChatResponse | CompletionResponse) -> dict[str, Any]:
     """Return the body that the provider answered with, as far as the framework kept it."""
-    found = _as_dict(answer.raw)
-    known = found.items() if isinstance(found, Mapping) else ()
-    return {key: _as_dict(value) for key, value in known}
-
-
-def _as_dict(value: Any) -> Any:  # noqa: ANN401
-    dump = getattr(value, "model_dump", None)
-    return dump() if callable(dump) else value
+    found = to_jsonable_python(answer.raw, serialize_unknown=True)
+    return found if isinstance(found, dict) else {}
 
 
 def _first_choice(raw: Mapping[str, Any]) -> dict[str, Any]:
-    choices = raw.get("choices")
-    first = _as_dict(choices[0]) if isinstance(choices, list) and choices else None
-    return dict(first) if isinstance(first, Mapping) else {}
+    found = at(raw, "choices.0")
+    return found if isinstance(found, dict) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -20,7 +20,7 @@ from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent,
 from llama_index.core.instrumentation.events.span import SpanDropEvent
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from rag_sourcebias.core.protocols import Observer
@@ -279,11 +279,10 @@ def _belongs(instance: Any, target: Any) -> bool:  # noqa: ANN401
         return True
     if not (isinstance(target, BaseIndex) and isinstance(instance, BaseRetriever)):
         return False
-    graph = getattr(target, "property_graph_store", None)  # its retrievers know the graph only
-    parts = getattr(instance, "sub_retrievers", None) or (instance,)
-    return getattr(instance, "_index", None) is target or (
-        graph is not None and any(getattr(part, "_graph_store", None) is graph for part in parts)
-    )
+    searched = getattr(target, "property_graph_store", target)  # all that a graph's retrievers know
+    parts = (instance, *(getattr(instance, "sub_retrievers", None) or ()))
+    held = (getattr(part, name, None) for part in parts for name in ("_index", "_graph_store"))
+    return any(one is searched for one in held)
 
 
 # Vector stores that are asked directly: LlamaIndex announces only what retrievers do.
@@ -297,18 +296,18 @@ def _record_stored(
     kwargs: Mapping[str, Any],
 ) -> None:
     """Record a ``VectorStoreQueryResult``; stores that keep no texts return ids only."""
-    query = args[0] if args else kwargs.get("query")
-    nodes, ids, scores = result.nodes, result.ids, result.similarities
-    labels = {"store": store.__class__.__name__}
-    text = query_text(query)
+    nodes, scores = result.nodes, result.similarities
     if nodes is None:
-        recorder.record(listed(ids or ()), scores=scores or None, query=text, labels=labels)
-        return
+        nodes = [TextNode(id_=name) for name in listed(result.ids or ())]
     if not scores or len(scores) != len(nodes):
         scores = [None] * len(nodes)
     pairs = zip(nodes, scores, strict=True)
-    scored = [NodeWithScore.model_construct(node=node, score=score) for node, score in pairs]
-    record_nodes(recorder, scored, query=text, labels=labels)
+    record_nodes(
+        recorder,
+        [NodeWithScore.model_construct(node=node, score=score) for node, score in pairs],
+        query=query_text(args[0] if args else kwargs.get("query")),
+        labels={"store": store.__class__.__name__},
+    )
 
 
 _stores = Patch(
@@ -341,7 +340,8 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     """
     if not isinstance(obj, str | BaseRetriever | BaseQueryEngine | BaseIndex):
         return None
-    handler = SourceBiasEventHandler(recorder, only=None if isinstance(obj, str) else obj)
+    only = None if isinstance(obj, str) else obj
+    handler = SourceBiasEventHandler(recorder, only=only)
     root = get_dispatcher()
 
     def detach() -> None:
@@ -350,7 +350,7 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
             root.event_handlers = [one for one in root.event_handlers if one is not handler]
             root.span_handlers = [one for one in root.span_handlers if one is not handler]
 
-    if isinstance(obj, str):
+    if only is None:
         _stores.add(recorder)
     with _changing:
         root.add_span_handler(handler)
@@ -453,11 +453,6 @@ class ShadowedRetriever(Shadowed, BaseRetriever):
 
     def _answered(self, nodes: list[Any], query: Any) -> None:  # noqa: ANN401
         with guarded(self.comparison.dropped, "query could not be read"):
-            strings = query.custom_embedding_strs
             # Without the vector that the current retriever has left in the query: it is its own.
-            copied = QueryBundle(
-                query.query_str,
-                custom_embedding_strs=None if strings is None else list(strings),
-                image_path=query.image_path,
-            )
+            copied = replace(query, embedding=None)
             self._shadow.answered(nodes, partial(self.candidate.retrieve, copied))

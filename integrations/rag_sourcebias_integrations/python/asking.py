@@ -38,7 +38,7 @@ def describe(found: Any) -> Hit:  # noqa: ANN401 - whatever a function returns
 
 
 def _first(scores: Any) -> float | None:  # noqa: ANN401
-    if not scores or scores[0] is None:
+    if not scores:
         return None
     try:
         return float(scores[0])

@@ -202,8 +202,7 @@ class _Watch:
     def __init__(self, function: Callable[..., Any], recorder: Recorder, readers: Readers) -> None:
         self._recorder = recorder
         self._is_on = True
-        doc_id = recorder.doc_id
-        self._readers = readers if doc_id is None else readers._replace(doc_id=doc_id)
+        self._readers = readers
         self._first = ""
         with guarded(recorder.dropped, "signature could not be read"), suppress(ValueError):
             # some built-in functions have none
@@ -258,7 +257,7 @@ def attach(obj: object, recorder: Recorder, **readers: Reader) -> Attachment | N
     """
     if not callable(obj) or isinstance(obj, type):
         return None
-    watch = _Watch(obj, recorder, Readers(**readers))
+    watch = _Watch(obj, recorder, Readers(doc_id=recorder.doc_id, **readers))
     return Attachment(_Observed(obj, watch), watch.end)
 
 
