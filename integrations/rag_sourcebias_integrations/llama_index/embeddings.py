@@ -185,8 +185,6 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         Where tags are looked up; what it does not know comes from the nodes' metadata.
     top_n : int, optional
         Nodes to return, at least 1; all by default. Retrieve more than are shown.
-    name : str
-        Shown in the events as the model's name.
     score_of : callable, optional
         From the score of a node to what the rescorer was fitted on. A calibration is in units of
         the cosine, as LlamaIndex's own store gives it; ``ChromaVectorStore`` gives exp(−distance),
@@ -210,7 +208,6 @@ class DebiasPostprocessor(BaseNodePostprocessor):
     """
 
     top_n: int | None = None
-    name: str = "rag-sourcebias"
     _rescorer: Rescorer = PrivateAttr()
     _tag_store: TagStore | None = PrivateAttr()
     _score_of: Callable[[float], float] | None = PrivateAttr()
@@ -222,12 +219,11 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         *,
         tag_store: TagStore | None = None,
         top_n: int | None = None,
-        name: str = "rag-sourcebias",
         score_of: Callable[[float], float] | None = None,
         encoder: Any = None,  # noqa: ANN401
     ) -> None:
         check_rescorer(rescorer, encoder=encoder, top_n=top_n)
-        super().__init__(top_n=top_n, name=name)
+        super().__init__(top_n=top_n)
         self._rescorer, self._tag_store, self._score_of = rescorer, tag_store, score_of
 
     @classmethod
@@ -245,7 +241,9 @@ class DebiasPostprocessor(BaseNodePostprocessor):
             return nodes
         wanted = self.top_n or len(nodes)
         _dispatcher.event(
-            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=wanted, model_name=self.name)
+            ReRankStartEvent(
+                query=query_bundle, nodes=nodes, top_n=wanted, model_name="rag-sourcebias"
+            )
         )
         found = nodes if wanted >= len(nodes) else nodes[:wanted]
         with guarded(self._dropped, "rescorer failed"):
