@@ -32,7 +32,7 @@ NODES = {
     "judged": 25495,
     "llm": 3238,
     "measure": 8785,
-    "monitor": 22734,
+    "monitor": 22585,
     "neural": 11055,
     "observe": 20530,
     "pairs": 20936,

@@ -2,7 +2,6 @@
 
 import math
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Literal, NamedTuple
 from rag_sourcebias.core.codec import PathLike, write_atomic
 from rag_sourcebias.core.errors import DataError, is_source
 from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm, MonitorSnapshot
-from rag_sourcebias.observe.events import DroppedEvents, guarded, renews_after_fork
+from rag_sourcebias.observe.events import DroppedEvents, Locked, guarded
 from rag_sourcebias.observe.labels import OTHER, Key
 from rag_sourcebias.observe.log.reading import LogSummary
 
@@ -200,7 +199,7 @@ LostEvents = Mapping[str, Mapping[str, int]]
 """Events lost by reason, for each part of an application: ``{"log": log.dropped.by_reason}``."""
 
 
-class MonitorReader:
+class MonitorReader(Locked):
     """Current values of every metric, and a count of the alarms it was told of.
 
     Parameters
@@ -228,9 +227,8 @@ class MonitorReader:
     ) -> None:
         self._snapshots, self._lost, self._log = snapshots, lost, log
         self._alarms: dict[tuple[tuple[tuple[str, str], ...], str], int] = {}
-        self._lock = threading.Lock()
         self.dropped = DroppedEvents()
-        renews_after_fork(self)
+        super().__init__()
 
     def alarm(self, alarm: Alarm) -> None:
         """Count one alarm."""
@@ -271,9 +269,6 @@ class MonitorReader:
             at = tuple(sorted({**empty, **dict(place), "rule": rule}.items()))
             found[at] = found.get(at, 0.0) + count
         return found
-
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
 
 
 # Put the shipped rule files where Prometheus and Grafana read them.

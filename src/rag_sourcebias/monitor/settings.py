@@ -25,7 +25,6 @@ from rag_sourcebias.observe.labels import OTHER, short_text
 
 
 MOST_GROUPS = 20  # told apart where nobody names them
-_MOST_REMEMBERED = 10_000  # names beyond the cap, so that ever new ones cannot fill the memory
 
 
 class GroupCodes(dict[str | None, int]):
@@ -53,13 +52,10 @@ class GroupCodes(dict[str | None, int]):
         else:
             self.names = []
             self.width = MOST_GROUPS + 1
-        self._remember()
+        self._number()
 
-    def _remember(self) -> None:
-        self.clear()
+    def _number(self) -> None:
         self.update({name: code for code, name in enumerate(self.names)})
-        if "" in self:
-            self[None] = self[""]
         self[OTHER] = self.width - 1
 
     def restore(self, names: Sequence[str]) -> None:
@@ -67,19 +63,14 @@ class GroupCodes(dict[str | None, int]):
         if len(names) >= self.width or not all(isinstance(name, str) for name in names):
             raise DataError(f"stored groups {list(names)!r:.80} do not fit {self.width} columns")
         self.names = list(names)
-        self._remember()
+        self._number()
 
     def __missing__(self, name: str | None) -> int:
-        if len(self) > _MOST_REMEMBERED:
-            self._remember()
         text = "" if name is None else short_text(str(name))
-        code = self.get(text)
-        if code is None:
-            code = self[text] = min(len(self.names), self.width - 1)
-            if code < self.width - 1:
-                self.names.append(text)
-        self[name] = code
-        return code
+        if text not in self and len(self.names) < self.width - 1:
+            self[text] = len(self.names)
+            self.names.append(text)
+        return self.get(text, self.width - 1)  # others are not kept: there may be ever new ones
 
 
 # What shares are held against: the corpus, the pool of candidates, or a frozen past.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from rag_sourcebias.core.data import FloatArray
 
 
 _PARTS = ("index", "asked", "ranking")
-_ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+_ORDERS = tuple(permutations(range(len(_PARTS))))
 _DRAWS = 400
 
 
@@ -68,11 +69,11 @@ def split_shift(
             last = value
     tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
     ends = np.quantile(parts[:, 1:], tails, axis=1)
-    names = [name for name in _PARTS if index is not None or name != "index"]
+    found = zip(_PARTS, parts[:, 0].tolist(), *ends.tolist(), strict=True)
     return {
-        name: (float(parts[i, 0]), float(ends[0, i]), float(ends[1, i]))
-        for i, name in enumerate(_PARTS)
-        if name in names
+        name: (part, lower, upper)
+        for name, part, lower, upper in found
+        if index is not None or name != "index"
     }
 
 
@@ -80,9 +81,13 @@ def _state(cells: FloatArray, share: float) -> tuple[FloatArray, FloatArray, Flo
     n = cells[..., 0]
     total = cells[..., 1]
     asked = n / n.sum(axis=-1, keepdims=True)
-    exposed = np.clip((total + 0.5 * share) / (n + 0.5), 1e-6, 1 - 1e-6)
-    logit = np.log(np.clip(share, 1e-6, 1 - 1e-6)) - np.log1p(-np.clip(share, 1e-6, 1 - 1e-6))
-    return logit, asked, np.log(exposed) - np.log1p(-exposed) - logit
+    index = _logit(np.asarray(share))
+    return index, asked, _logit((total + 0.5 * share) / (n + 0.5)) - index
+
+
+def _logit(share: FloatArray) -> FloatArray:
+    inside = np.clip(share, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
 def _exposed(

@@ -143,12 +143,7 @@ _AUTO, _FEWEST, _IN_A_STEP = 400, 28, 200.0
 _HOUR = 3_600
 _DAY = 86_400
 _LENGTHS = (
-    60,
-    120,
-    300,
-    600,
-    1_200,
-    1_800,
+    *(minutes * 60 for minutes in (1, 2, 5, 10, 20, 30)),
     *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
     *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 364)),
 )
@@ -217,11 +212,9 @@ def _largest(
     order = np.argsort(-documents.sum(axis=0), kind="stable").tolist()
     large = {groups[column] for column in order[: _MOST_GROUPS - 1]}
     names = tuple(sorted(large | {OTHER}))
-    column = [names.index(group if group in large else OTHER) for group in groups]
-    merged = np.zeros((2, len(documents), len(names)))
-    for table, values in zip(merged, (documents, weights), strict=True):
-        np.add.at(table.T, column, values.T)
-    return names, merged[0], merged[1]
+    merged = [group if group in large else OTHER for group in groups]
+    into = np.array([[float(one == name) for name in names] for one in merged])
+    return names, documents @ into, weights @ into
 
 
 def _half_widths(
@@ -467,7 +460,8 @@ class DashboardSource:
             rollups, rollups.first if measure == "first" else rollups.exposure
         )
         total = weights.sum(axis=1, keepdims=True)
-        share = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
+        with np.errstate(invalid="ignore"):
+            share = weights / total
         wanted = part.labels.items()
         chosen = [
             (snapshot, {g.group: g for g in snapshot.groups if g.measure == measure})
@@ -475,12 +469,14 @@ class DashboardSource:
             if snapshot.by == by and all(snapshot.labels.get(k, v) == v for k, v in wanted)
         ]
         # baselines by group, where all label sets that are asked for have the same
-        levels: dict[str, set[float]] = {}
-        for _, known in chosen:
-            for name, group in known.items():
-                if group.baseline is not None:
-                    levels.setdefault(name, set()).add(group.baseline)
-        alike = {name: min(values) for name, values in levels.items() if len(values) == 1}
+        levels = {
+            (name, group.baseline)
+            for _, known in chosen
+            for name, group in known.items()
+            if group.baseline is not None
+        }
+        named = Counter(name for name, _ in levels)
+        alike = {name: level for name, level in sorted(levels) if named[name] == 1}
         halves = _half_widths(rollups, groups, chosen, self.confidence_level)
         return {
             "by": by,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.core.data import FloatArray
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.infer.means import normal_quantile
 from rag_sourcebias.observe.events import STAGES
 from rag_sourcebias.observe.log.schema import REPLACES, EventColumns
@@ -33,21 +33,20 @@ def stages_of(part: EventColumns, *, by: str, level: float) -> list[dict[str, An
     assert part.stages is not None  # as every row of a log has them
     assert part.requests is not None
     several = np.isin(part.requests, part.requests[part.stages >= REPLACES])
+    steps, names_of = part.stages[several], part.requests[several]
     part = part.take(several)
-    assert part.stages is not None
-    assert part.requests is not None
-    names = [tag[by == "style"] or "" for tag in part.tags]
-    groups = sorted({names[code] for code in part.tag_codes.tolist()})
-    shares = _shares(part, np.array([groups.index(n) if n in groups else 0 for n in names]))
+    tagged = np.array([tag[by == "style"] or "" for tag in part.tags])[part.tag_codes]
+    groups, columns = np.unique(tagged, return_inverse=True)
+    shares = _shares(part, columns, len(groups))
     z = normal_quantile((1 + level) / 2)
     found: list[dict[str, Any]] = []
     before: tuple[Any, FloatArray] | None = None
     for code, stage in enumerate(STAGES):
-        rows = np.flatnonzero(part.stages % REPLACES == code)
+        rows = np.flatnonzero(steps % REPLACES == code)
         if not len(rows):
             continue
         # the last of several rerankers counts
-        requests, last = np.unique(part.requests[rows][::-1], return_index=True)
+        requests, last = np.unique(names_of[rows][::-1], return_index=True)
         here = shares[rows[len(rows) - 1 - last]]
         changes: list[dict[str, float | None]] | None = None
         if before is not None:
@@ -58,7 +57,7 @@ def stages_of(part: EventColumns, *, by: str, level: float) -> list[dict[str, An
                 "stage": stage,
                 "requests": len(requests),
                 "empty": int(np.isnan(here).any(axis=1).sum()),
-                "groups": groups,
+                "groups": groups.tolist(),
                 "shares": _means(here, z),
                 "changes": changes,
             }
@@ -67,17 +66,12 @@ def stages_of(part: EventColumns, *, by: str, level: float) -> list[dict[str, An
     return found
 
 
-def _shares(part: EventColumns, group_of_tag: Any) -> FloatArray:  # noqa: ANN401 - int array
+def _shares(part: EventColumns, columns: IntArray, n_groups: int) -> FloatArray:
     """Return the share of exposure of each group in each row; NaN where there is no document."""
-    n_groups = int(group_of_tag.max()) + 1 if len(group_of_tag) else 1
-    cells = part.rows * n_groups + group_of_tag[part.tag_codes]
-    weights = np.bincount(
-        cells, weights=1 / np.log2(part.ranks + 1), minlength=len(part) * n_groups
-    ).reshape(len(part), n_groups)
-    total = weights.sum(axis=1, keepdims=True)
-    shares: FloatArray = np.full_like(weights, np.nan)
-    np.divide(weights, total, out=shares, where=total > 0)
-    return shares
+    weights = np.zeros((len(part), n_groups))
+    np.add.at(weights, (part.rows, columns), 1 / np.log2(part.ranks + 1))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _means(values: FloatArray, z: float) -> list[dict[str, float | None]]:
