@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3191,
     "testing": 3057,
     ".": 4398,
-    "integrations": 28257,
+    "integrations": 28146,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -5,7 +5,6 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.outputs import LLMResult
 from langchain_core.runnables.base import RunnableBindingBase
 
 from rag_sourcebias.core.completions import Completion
@@ -92,43 +91,23 @@ class LangChainCompleter(ModelCompleter):
             return model.invoke([HumanMessage(prompt)], self._config or None, **arguments)
         # invoke returns the text alone: neither why it ended nor what it cost.
         watch = {key: self._config.get(key) for key in ("callbacks", "tags", "metadata")}
-        return model.generate([prompt], **watch, **arguments)
+        result = model.generate([prompt], **watch, **arguments)
+        generation = result.generations[0][0]
+        told = {**(result.llm_output or {}), **(generation.generation_info or {})}
+        return AIMessage(generation.text, response_metadata=told)
 
-    def _text(self, answer: AIMessage | LLMResult) -> Completion:
-        if isinstance(answer, LLMResult):
-            return Completion(
-                text=answer.generations[0][0].text,
-                finish_reason=finish_of(answer.generations[0][0].generation_info),
-                **self._counts(answer),
-            )
+    def _text(self, answer: AIMessage) -> Completion:
         finish = finish_of(answer.response_metadata)
-        text = _text_of(answer.content)
+        text = str(answer.text)  # without thoughts and calls of tools
         refusal = answer.additional_kwargs.get("refusal")
         if isinstance(refusal, str) and refusal:
             text = refusal
             finish = "refusal"
         return Completion(text=text, finish_reason=finish, **self._counts(answer))
 
-    def _choice(self, answer: AIMessage | LLMResult) -> dict[str, Any]:
-        if isinstance(answer, LLMResult):
-            return dict(answer.generations[0][0].generation_info or {})
+    def _choice(self, answer: AIMessage) -> dict[str, Any]:
         return dict(answer.response_metadata)
 
-    def _counts(self, answer: AIMessage | LLMResult) -> dict[str, Any]:
-        if isinstance(answer, LLMResult):
-            told = answer.llm_output or {}
-            info = answer.generations[0][0].generation_info or {}
-            return counts_of(told.get("token_usage"), info.get("usage"), told.get("usage"), info)
+    def _counts(self, answer: AIMessage) -> dict[str, Any]:
         told = answer.response_metadata
-        return counts_of(answer.usage_metadata, told.get("token_usage"), told.get("usage"))
-
-
-def _text_of(content: str | list[Any]) -> str:
-    """Return the text of a message; thoughts and calls of tools are left out."""
-    if isinstance(content, str):
-        return content
-    texts = (
-        block.get("text") if isinstance(block, dict) and block.get("type") == "text" else block
-        for block in content
-    )
-    return "".join(text for text in texts if isinstance(text, str))
+        return counts_of(answer.usage_metadata, told.get("token_usage"), told.get("usage"), told)
