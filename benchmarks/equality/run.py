@@ -50,6 +50,7 @@ _JUDGE = {
     **dict.fromkeys(("pearson.lower", "pearson.upper"), _ENDS),
     "with_closest": "which judge is like which is not told",
     "calibration": "of a calibration, shares of grades and the slope are left",
+    **dict.fromkeys(("human_mean", "judge_mean", "ranks.judge"), "left out: nobody read them"),
 }
 EVERYTHING = "everything"
 #: Commands as they are said today, by what they were called when numbers were stored.

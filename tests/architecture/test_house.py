@@ -24,12 +24,12 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 #: AST nodes by folder; "." is what lies beside the folders of the core.
 NODES = {
     "answers": 11182,
-    "core": 14153,
+    "core": 14152,
     "debias": 21184,
     "explain": 9308,
     "infer": 22400,
     "intake": 19061,
-    "judged": 25495,
+    "judged": 25135,
     "llm": 3238,
     "measure": 8785,
     "monitor": 22585,

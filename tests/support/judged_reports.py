@@ -11,6 +11,11 @@ from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 
 
+def mean_of(report, measure, system=""):
+    """Return one of the means of a report."""
+    return next(m for m in report.means if (m.measure, m.system) == (measure, system))
+
+
 def items_of(truth, judge, *, n_labeled, **columns):
     """Label the first items of each group."""
     groups = columns.get("groups", ("",) * len(truth))

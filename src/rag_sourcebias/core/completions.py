@@ -531,7 +531,7 @@ class Judgments(Stored):
     @property
     def n_grades(self) -> int:
         """Number of grades."""
-        return int(self.probs.shape[1])
+        return len(self.probs.T)
 
     @property
     def ok(self) -> BoolArray:

@@ -135,8 +135,10 @@ class Completer(Model, Protocol):
 
 
 @runtime_checkable
-class Judge(Model, Protocol):
+class Judge(Protocol):
     """Grades items; every item comes back, with a distribution or with the reason it has none."""
+
+    name: str
 
     @property
     def n_grades(self) -> int:

@@ -66,6 +66,7 @@ from rag_sourcebias.judged.judge_audit import (
 )
 from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.judged.plan import ASSURANCE
+from rag_sourcebias.measure.relevance import source_codes_for
 
 
 class JudgedValues:
@@ -138,9 +139,6 @@ def compare(
     options: dict[str, Any] = {
         "target": config.target, "confidence_level": config.confidence_level, "bounds": bounds,
     }  # fmt: skip
-    who = f"{len(names)} systems"
-    if len(names) == 2:
-        who = " and ".join(names)
     try:
         if len(names) == 2:
             interval = difference_interval(y, f, pool, **options)
@@ -150,10 +148,10 @@ def compare(
             options["baseline"] = names.index(config.baseline)
         several = compare_systems(y, f, pool, rng=config.seed, **options)
     except InsufficientDataError as error:
+        who = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"
         found.warnings.append(f"differences of {who} ({measure}): {error}")
         return
     for i, (first, second) in enumerate(zip(several.first, several.second, strict=True)):
-        gap = y[:, first] - y[:, second], f[:, first] - f[:, second]
         interval = Interval(
             estimate=float(several.difference[i]),
             lower=float(several.lower[i]),
@@ -164,13 +162,13 @@ def compare(
             n_labeled=several.n_labeled,
             n_unlabeled=several.n_unlabeled,
             assumptions=(InferCode.LABELS_SAMPLED(), InferCode.SAME_ITEMS()),
-            correlation=judge_correlation(*gap),
+            correlation=judge_correlation(y[:, first] - y[:, second], f[:, first] - f[:, second]),
         )
         found.differences.append(
             _difference(measure, names[first], names[second], interval, family=len(several.first))
         )
     if not config.baseline:
-        found.ranks.append(_ranks(sides, measure, several, config))
+        found.ranks.append(_ranks(names, measure, several, config))
 
 
 def _columns(sides: Collection[JudgedValues]) -> Iterator[FloatArray]:
@@ -209,20 +207,17 @@ def in_order(means: list[JudgedMean], ranks: Sequence[JudgedRanks]) -> tuple[Jud
 
 
 def _ranks(
-    sides: Mapping[str, JudgedValues],
+    names: Sequence[str],
     measure: str,
     found: SystemComparison,
     config: JudgedConfig,
 ) -> JudgedRanks:
     order = np.argsort(-found.score, kind="stable").tolist()
     tau, lower, upper = found.tau
-    names = list(sides)
-    judge = [float(side.all_f.mean()) for side in sides.values()]
     return JudgedRanks(
         measure=measure,
         systems=tuple(names[i] for i in order),
         score=tuple(found.score[order].tolist()),
-        judge=tuple(judge[i] for i in order),
         best=tuple(found.best[order].tolist()),
         worst=tuple(found.worst[order].tolist()),
         tau=tau,
@@ -243,12 +238,9 @@ def _labels_to_tell(found: SystemComparison, top: set[int]) -> int | None:
     place = next(i for i, pair in enumerate(pairs) if set(pair) == top)
     gap = abs(float(found.difference[place]))
     half = float(found.upper[place] - found.lower[place]) / 2
-    if gap == 0:
+    if not gap < half <= math.sqrt(_IN_SIGHT) * gap:
         return None
-    needed = math.ceil(found.n_labeled * (half / gap) ** 2)
-    if found.n_labeled < needed <= _IN_SIGHT * found.n_labeled:
-        return needed
-    return None
+    return math.ceil(found.n_labeled * (half / gap) ** 2)
 
 
 # Groups of judged items compared.
@@ -274,9 +266,7 @@ def group_differences(
     if config.method == "crc":  # of two intervals that are too short none is made
         found.warnings.append("groups are not compared: CRC has no interval of a difference")
         return found
-    index = None
-    if config.method == "regression":
-        index = _shared(items, list(groups.values()))
+    index = _shared(items, list(groups.values()), config.method)
     if index is not None:
         human = items.human[index]
         labeled = ~np.isnan(human).any(axis=1)
@@ -316,20 +306,19 @@ def _why_apart(items: JudgedItems, method: str) -> str:
 
 
 def _shared(
-    items: JudgedItems, groups: Sequence[npt.NDArray[np.int64]]
+    items: JudgedItems, groups: Sequence[npt.NDArray[np.int64]], method: str
 ) -> npt.NDArray[np.int64] | None:
     """Rows of each shared item, one column per group; None unless all groups have the same items.
 
     On part of the items a difference would be another one.
     """
-    if items.clusters is None:
+    if items.clusters is None or method != "regression":
         return None
     rows = [{items.clusters[i]: int(i) for i in group} for group in groups]
-    for row, group in zip(rows, groups, strict=True):
-        several = len(row) < len(group)  # items of one group in a cluster
-        if several or row.keys() != rows[0].keys():
-            return None
-    return np.array([[row[key] for row in rows] for key in rows[0]])
+    once = all(len(row) == len(group) for row, group in zip(rows, groups, strict=True))
+    if once and all(row.keys() == rows[0].keys() for row in rows):
+        return np.array([[row[key] for row in rows] for key in rows[0]])
+    return None
 
 
 # Pieces both judged evaluations share: one mean, and its worth.
@@ -441,13 +430,11 @@ class JudgedSystem(NamedTuple):
         f = self.judge.values(measure, counted=counted[1], **scale)
         bounds = measure_bounds(measure)
         y = y if bounds is None else np.clip(y, *bounds)  # beyond them only by rounding
-        labels = (
-            self.judge.ranked_labels(measure, **scale)
-            if config.method == "crc" and source is None
-            else None
-        )
+        if source is not None:
+            return JudgedValues(y, f)
+        labels = self.judge.ranked_labels(measure, **scale) if config.method == "crc" else None
         judges = None
-        if self.several and source is None:
+        if self.several:
             judges = np.full((len(f), len(self.several)), np.nan)
             row_of = {query: row for row, query in enumerate(self.judge.labels.query_ids)}
             for column, judge in enumerate(self.several):
@@ -492,9 +479,8 @@ def unjudged_notes(systems: Sequence[JudgedSystem], cutoff: int) -> Iterator[str
     yield from _lacking(empty, "judged queries have no document, first {!r}; they count 0")
     for who, side in (("people", "human"), ("the judge", "judge")):
         rankings = [(s.name, getattr(s, side)) for s in systems]
-        unlabeled = [(name, ranking, ranking.unjudged(cutoff)) for name, ranking in rankings]
         yield from _lacking(
-            unlabeled,
+            [(name, ranking, ranking.unjudged(cutoff)) for name, ranking in rankings],
             f"retrieved documents through rank {cutoff} have no label by {who}, first for query "
             "{!r}; they count as not relevant",
         )
@@ -504,13 +490,12 @@ def _lacking(
     missing: Sequence[tuple[str, JudgedRanking, npt.NDArray[Any]]], words: str
 ) -> Iterator[str]:
     """Say it once of all systems, with the numbers of the one that lacks most."""
-    runs = sum(bool(counts.any()) for *_, counts in missing)
-    if not runs:
-        return
+    runs = sum(counts.any() for *_, counts in missing)
     name, ranking, counts = max(missing, key=lambda one: int(one[2].sum()))
-    query = ranking.labels.query_ids[int(np.argmax(counts > 0))]
     where = name if runs == 1 else f"{runs} of {len(missing)} runs, most of all {name}"
-    yield f"{where}: {counts.sum()} {words.format(query)}"
+    if runs:
+        query = ranking.labels.query_ids[int(np.argmax(counts > 0))]
+        yield f"{where}: {counts.sum()} {words.format(query)}"
 
 
 # Sources within a system, compared on judged rankings.
@@ -564,9 +549,7 @@ def relative_deltas(
 
 def source_of_rows(labels: LabelDistributions, tags: TagTable) -> IntArray:
     """Return the source code of each labelled pair, -1 where it is unknown."""
-    rows = tags.rows_for(labels.doc_ids)
-    codes = np.where(rows >= 0, tags.source_codes[np.maximum(rows, 0)], -1)
-    return codes.take(labels.doc_codes).astype(np.int64)
+    return source_codes_for(labels.doc_ids, tags).take(labels.doc_codes)
 
 
 # How the judge grades documents beside how people do.
@@ -580,19 +563,18 @@ def grade_audits(
 ) -> dict[str, JudgeAudit]:
     """Compare grades pair by pair, by source where tags are given."""
     rows = rows_of(truth, judge)
-    shared = rows >= 0
-    grades = np.arange(judge.n_grades, dtype=np.float64)
-    queries = truth.query_codes[shared].astype(np.int64)
+    shared = np.flatnonzero(rows >= 0)
+    grades = np.arange(judge.n_grades)
     groups = None
     if tags is not None:
         names = (*tags.sources, "untagged")
         groups = tuple(names[k] for k in source_of_rows(truth, tags)[shared])
     pairs = JudgedItems(
-        ids=tuple(map(str, range(len(queries)))),
-        human=(truth.probs @ grades)[shared],
-        judge=(judge.probs @ grades)[rows[shared]],
+        ids=tuple(map(str, shared)),
+        human=truth.probs[shared] @ grades,
+        judge=judge.probs[rows[shared]] @ grades,
         groups=groups,
-        clusters=tuple(map(str, queries)),
+        clusters=tuple(map(str, truth.query_codes[shared])),
     )
     found = if_enough(audit_judge, pairs, confidence_level=config.confidence_level)
     return {} if found is None else {"grades": found}
@@ -787,13 +769,16 @@ def judge_ranking_with_intervals(
     systems = judged_systems(runs, human, judge, judges.values())
     deepest = max(parse_measure(measure)[1] for measure in measures)
     means: list[JudgedMean] = []
-    warnings = [f"{run.name}: {note}" for run in runs for note in run.notes]
-    warnings += [*_crc_warning(config), *unjudged_notes(systems, deepest)]
-    warnings += [
-        f"judge {one!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
-        "alone"
-        for one, labels in judges.items()
-        if len(labels) < len(judge)
+    warnings = [
+        *(f"{run.name}: {note}" for run in runs for note in run.notes),
+        *_crc_warning(config),
+        *unjudged_notes(systems, deepest),
+        *(
+            f"judge {one!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others "
+            "count alone"
+            for one, labels in judges.items()
+            if len(labels) < len(judge)
+        ),
     ]
     cells: dict[tuple[str, str], JudgedValues] = {}
     for measure, system in product(measures, systems):

@@ -1,6 +1,7 @@
 """Commands about judged evaluations: ``interval``, ``judge grade``, ``judge audit``, ``labels``."""
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -85,7 +86,6 @@ from rag_sourcebias.report.render import print_report
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import (
     deliver,
-    err,
     out,
     say,
     say_written,
@@ -217,9 +217,9 @@ class TextFiles:
         texts: dict[str, str] = {}
         for path in self.documents:
             found = read_texts(path)
-            twice = next((doc_id for doc_id in found if doc_id in texts), None)
-            if twice is not None:
-                raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
+            if twice := texts.keys() & found.keys():
+                first = min(twice)
+                raise DataError(f"{path}: document {first!r} stands in an earlier --documents too")
             texts.update(found)
         return {query.query_id: query.text for query in read_queries(self.queries)}, texts
 
@@ -297,10 +297,7 @@ class ItemOptions:
         """Return the items, the name of what is measured, and the name of the data."""
         if self.sample:
             with judged_sample_file() as file:
-                err.print(
-                    f"sample: {file} ({JUDGED_SAMPLE_LICENSE}); the judge is lexical match",
-                    soft_wrap=True,
-                )
+                tell(f"sample: {file} ({JUDGED_SAMPLE_LICENSE}); the judge is lexical match")
                 return read_judged_items(file), "correctness", "EVOUNA sample"
         if self.ragas is not None:
             named = asdict(columns)
@@ -308,20 +305,20 @@ class ItemOptions:
             found, metric, joined_by = read_ragas_result(
                 self.ragas, metric=self.metric, human_path=self.human_file, **named
             )
-            err.print(f"joined by {joined_by}")
+            tell(f"joined by {joined_by}")
             return found, metric, self.ragas.name
-        if self.human_file is not None and self.judge_file is not None:
-            if self.manifest or manifest_path(self.human_file).is_file():
-                sheet = read_sheet(self.human_file, manifest=self.manifest)
-                items = read_judged_items(self.judge_file, require_human=False, **asdict(columns))
-                label_of = dict(zip(sheet.names, sheet.labels.tolist(), strict=True))
-                known = zip(items.ids, items.human.tolist(), strict=True)
-                human = [label_of.get(name, label) for name, label in known]
-                return replace(items, human=np.array(human)), "score", self.judge_file.name
+        if self.human_file is None or self.judge_file is None:
+            file = cast("Path", self.file)  # one input is given
+            return read_judged_items(file, **asdict(columns)), "score", file.name
+        if self.manifest is None and not manifest_path(self.human_file).is_file():
             items = join_judged(self.human_file, self.judge_file, **asdict(columns))
-            return items, "score", self.judge_file.name
-        file = cast("Path", self.file)  # one input is given
-        return read_judged_items(file, **asdict(columns)), "score", file.name
+        else:
+            sheet = read_sheet(self.human_file, manifest=self.manifest)
+            items = read_judged_items(self.judge_file, require_human=False, **asdict(columns))
+            label_of = dict(zip(items.ids, items.human.tolist(), strict=True))
+            label_of |= dict(zip(sheet.names, sheet.labels.tolist(), strict=True))
+            items = replace(items, human=np.array([label_of[name] for name in items.ids]))
+        return items, "score", self.judge_file.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -416,7 +413,6 @@ _USES = {
     "--sample": _WITH_ITEMS,
     "--ragas": ("--metric", "--human-file", *_WITH_TABLE),
     "--judge-file": ("--human-file", "--manifest", "--judge", *_WITH_TABLE),
-    "--human-file": ("--judge-file", "--manifest", "--judge", *_WITH_TABLE),
     "--file": ("--judge", *_WITH_TABLE),
 }
 
@@ -437,28 +433,25 @@ def check_input(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions
             "or --run with --qrels and --labels"
         )
     given = [name for kind in (ItemOptions, Columns, RankingOptions) for name in used(ctx, kind)]
+
+    def lacking(*parts: str) -> list[str]:
+        return [part for part in parts if part not in given]
+
     if rankings.given:
-        uses = used(ctx, RankingOptions)
-        if rankings.tags:
-            uses += ["--id", "--group"]
-        missing = [
-            f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)
-        ]
-        if missing:
+        uses = used(ctx, RankingOptions) + ["--id", "--group"] * (rankings.tags is not None)
+        if missing := lacking("--run", "--qrels", "--labels"):
             raise DataError(
                 f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and "
                 "--labels (by the judge)"
             )
-        judges = rankings.labels or []
-        twice = next((path for path in judges if judges.count(path) > 1), None)
-        if twice:
-            raise DataError(f"--labels {twice} is given twice; give each judge once")
+        for path, n in Counter(rankings.labels).items():
+            if n > 1:
+                raise DataError(f"--labels {path} is given twice; give each judge once")
     else:
+        if pair and (missing := lacking("--human-file", "--judge-file")):
+            raise DataError(f"{missing[0]} missing: two files are joined by id, or give one file")
         way = next(name for name in _USES if name in given)
         uses = [way, *_USES[way]]
-    lacking = [name for name in ("--human-file", "--judge-file") if name not in given]
-    if pair and lacking:
-        raise DataError(f"{lacking[0]} missing: two files are joined by id, or give one file")
     refuse_useless(name for name in given if name not in uses)
     measures = rankings.measure or []
     if len(measures) > 1 and not rankings.given:
@@ -476,12 +469,11 @@ def _inputs(ctx: typer.Context, items: ItemOptions, rankings: RankingOptions) ->
     """Return what ``labels`` takes as well: of several runs or judges the first."""
     if rankings.run and rankings.labels:
         run, labels = rankings.run[0], rankings.labels[0]
-        files = ("--run", run, "--labels", labels, "--qrels", rankings.qrels)
-        named = shlex.join(map(str, files))
+        named = shlex.join(map(str, ("--run", run, "--labels", labels, "--qrels", rankings.qrels)))
         return f"{named} {typed(ctx, 'gain', 'min_grade', 'grades')}".rstrip()
-    if not (items.file or items.sample):
-        return ""
-    return typed(ctx, "file", "sample", "id", "human", "judge", "group", "cluster")
+    if items.file or items.sample:
+        return typed(ctx, "file", "sample", "id", "human", "judge", "group", "cluster")
+    return ""
 
 
 # ``interval``: a confidence interval for a judged evaluation.
@@ -818,7 +810,7 @@ def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -
         f"about {found.prompt_tokens:,} tokens to read, at most {found.completion_tokens:,} to "
         f"write (4 characters a token)\n{cost}"
     )
-    out.print(text)
+    say(text)
 
 
 def summarise(judgments: Judgments) -> None:
@@ -1322,16 +1314,13 @@ def _plan_items(
     items = read_judged_items(file, **asdict(columns))
     assumptions: dict[str, None] = dict.fromkeys(map(str, items.notes))
     lines = []
-    groups = {"": np.arange(len(items))}
-    if columns.group is not None:
-        groups = groups_of(items)
-    for name, rows in groups.items():
-        group = items.take(rows)
-        both = group.labeled & group.judged
+    asked = items if columns.group is not None else replace(items, groups=None)
+    for name, rows in groups_of(asked).items():
+        both = rows[(items.labeled & items.judged)[rows]]
         found = plan_item_labels(
-            group.human[both],
-            group.judge[both],
-            len(group) - int(both.sum()),
+            items.human[both],
+            items.judge[both],
+            len(rows) - len(both),
             half_width=half_width,
             target=aim,
             confidence_level=level,
@@ -1377,7 +1366,7 @@ def read_pool(
             "them first (rag-sourcebias judge grade --run …)"
         )
     pairs = list(pairs_of(ranking.labels))
-    return Pool(found, [pairs[row] for row in rows.tolist()])
+    return Pool(found, [pairs[row] for row in rows])
 
 
 def _item_sheet(file: Path, output: Path, n: int, columns: Columns, seed: int) -> None:

@@ -25,7 +25,7 @@ from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import resampled_counts
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.intake.belong import require_meeting
-from rag_sourcebias.measure.relevance import rank_of_labels
+from rag_sourcebias.measure.relevance import gains, rank_of_labels
 
 # From label distributions to per-query utilities ([R] Eq. 1 and 5).
 # A linear utility of a query is Σ ω(rank) Σ_r P(r) gain(r) over its ranked documents; DCG and
@@ -178,10 +178,8 @@ class JudgedRanking(NamedTuple):
 
     def unjudged(self, cutoff: int) -> IntArray:
         """Retrieved documents without a label within the cutoff; shape (n_queries,)."""
-        found = np.bincount(
-            self.labels.query_codes[(self.rank > 0) & (self.rank <= cutoff)],
-            minlength=len(self.labels.query_ids),
-        )
+        codes = self.labels.query_codes[self.rows_within(cutoff)]
+        found = np.bincount(codes, minlength=len(self.n_retrieved))
         return np.minimum(self.n_retrieved, cutoff) - found
 
     def ranked_labels(
@@ -195,16 +193,15 @@ class JudgedRanking(NamedTuple):
                 "are for DCG@k and P@k"
             )
         rows = self.rows_within(cutoff)
+        weights = np.full(len(rows), 1.0 / cutoff)
+        if name == "DCG":
+            weights = dcg_weights(self.rank[rows], cutoff)
         return RankedLabels(
             probs=self.labels.probs[rows],
-            weights=dcg_weights(self.rank[rows], cutoff)
-            if name == "DCG"
-            else np.full(len(rows), 1.0 / cutoff),
+            weights=weights,
             query=self.labels.query_codes[rows].astype(np.int64),
-            n_queries=len(self.labels.query_ids),
-            gains=_gains(self.labels.n_grades, gain)
-            if name == "DCG"
-            else (np.arange(self.labels.n_grades) >= min_grade).astype(np.float64),
+            n_queries=len(self.n_retrieved),
+            gains=_worth(name, self.labels.n_grades, gain, min_grade),
         )
 
     def values(
@@ -231,19 +228,15 @@ class JudgedRanking(NamedTuple):
             per-source scores).
         """
         name, cutoff = parse_measure(measure)
-        probs = self.labels.probs
-        worth = (
-            probs @ _gains(self.labels.n_grades, gain)
-            if name in ("DCG", "NDCG")
-            else probs[:, min_grade:].sum(axis=1)
-        )
+        worth = self.labels.probs @ _worth(name, self.labels.n_grades, gain, min_grade)
         if counted is not None:
             worth = np.where(counted, worth, 0.0)
         grid = self._grid(worth, cutoff)
         ranks = np.arange(1, cutoff + 1)
-        if name in ("DCG", "NDCG"):
-            total = grid @ dcg_weights(ranks, cutoff)
-            return total if name == "DCG" else _ratio(total, self._ideal(worth, cutoff))
+        if name == "DCG":
+            return grid @ dcg_weights(ranks, cutoff)
+        if name == "NDCG":
+            return _ratio(grid @ dcg_weights(ranks, cutoff), self._ideal(worth, cutoff))
         if name == "P":
             return np.asarray(grid.sum(axis=1) / cutoff)
         if name == "MRR":
@@ -256,7 +249,7 @@ class JudgedRanking(NamedTuple):
 
     def _grid(self, worth: FloatArray, cutoff: int) -> FloatArray:
         """Worth by query and rank; 0 where nothing labelled was retrieved."""
-        grid = np.zeros((len(self.labels.query_ids), cutoff))
+        grid = np.zeros((len(self.n_retrieved), cutoff))
         rows = self.rows_within(cutoff)
         grid[self.labels.query_codes[rows], self.rank[rows] - 1] = worth[rows]
         return grid
@@ -265,15 +258,18 @@ class JudgedRanking(NamedTuple):
         """DCG of all labelled documents of a query in the order of their worth."""
         codes = self.labels.query_codes
         order = np.lexsort((-worth, codes))
-        sizes = np.bincount(codes, minlength=len(self.labels.query_ids))
+        sizes = np.bincount(codes, minlength=len(self.n_retrieved))
         place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return _sums(codes[order], worth[order] * dcg_weights(place + 1, cutoff), len(sizes))
 
 
-def _gains(n_grades: int, gain: GainScale) -> FloatArray:
-    grades = np.arange(n_grades, dtype=np.float64)
+def _worth(name: str, n_grades: int, gain: GainScale, min_grade: int) -> FloatArray:
+    """Return what each grade counts in a measure: its gain, or whether it is relevant."""
     require_one_of("gain", gain, get_args(GainScale))
-    return np.exp2(grades) - 1 if gain == "exponential" else grades
+    grades = np.arange(n_grades)
+    if name in ("DCG", "NDCG"):
+        return gains(grades, gain)
+    return (grades >= min_grade).astype(np.float64)
 
 
 def _sums(codes: npt.NDArray[np.integer[Any]], values: FloatArray, size: int) -> FloatArray:
@@ -660,7 +656,7 @@ def residual_bounds(
     away = judge - judge.mean()
     squares = float(away @ away)
     if squares <= 1e-12 * max(1.0, float(judge @ judge)):  # a constant judge has no slope
-        away, squares = np.zeros_like(away), np.inf
+        squares = np.inf
     share = away**2 / squares
     alone = 1 / n + share >= _ALONE
     slope = float(away @ y) / squares
@@ -668,16 +664,13 @@ def residual_bounds(
     scale_slope, kept = _scale(sizes, away, squares)
     smallest = _SMALLEST_SCALE * sizes.mean()
     leverage = 1 / n + kept * share
-    own = sizes - (sizes - (sizes.mean() + scale_slope * away)) / np.maximum(
-        1.0 - leverage, 1.0 - _ALONE
-    )
-    own = np.maximum(own, smallest)  # the fit of every query without its own size
+    away_from_fit = sizes - sizes.mean() - scale_slope * away
+    # the fit of every query without its own size
+    own = np.maximum(sizes - away_from_fit / np.maximum(1.0 - leverage, 1.0 - _ALONE), smallest)
     scores = np.where(alone, np.inf, sizes / np.where(own > 0, own, 1.0))
     quantile = np.partition(scores, rank - 1)[rank - 1]
 
-    away = (
-        target.utilities_at(lam) - judge.mean() if squares < np.inf else np.zeros(target.n_queries)
-    )
+    away = target.utilities_at(lam) - judge.mean()
     scale = np.maximum(sizes.mean() + scale_slope * away, smallest)
     reach = np.where(scale > 0, quantile * np.where(scale > 0, scale, 1.0), 0.0)
     fit, bottom, top = y.mean() + slope * away, target.utilities_at(-1.0), target.utilities_at(1.0)
@@ -757,13 +750,12 @@ def per_query_intervals(
     CalibrationError
         If n is too small: below 1/α − 1 (``"residual"``: also 5).
     """
-    assumptions = [InferCode.EXCHANGEABLE, InferCode.IN_REACH]
+    spent = InferCode.ONE_CORRECTION if rule == "paper" else InferCode.FIT_COSTS_ONE
     low: float | None = None
     high: float | None = None
     if rule == "residual":
         rank = score_rank(len(y), confidence_level)
         estimate, lower, upper = residual_bounds(labels_labelled, y, labels_target, rank=rank)
-        assumptions.append(InferCode.FIT_COSTS_ONE)
     else:
         center = recalibration(labels_labelled, y)
         first, last = crossings(labels_labelled, y)
@@ -777,14 +769,12 @@ def per_query_intervals(
             low = min(center - radius, float(last[held & (last < center)].min(initial=center)))
             high = max(center + radius, float(first[held & (first > center)].max(initial=center)))
             low, high = max(low, -1.0), min(high, 1.0)
-            assumptions.append(InferCode.FIT_COSTS_ONE)
         else:
             # the tightest λ that leave so many queries outside on each side
             misses = paper_misses(len(y), confidence_level)
             high, low = float(np.sort(first)[::-1][misses]), float(np.sort(last)[misses])
             if low > high:  # ties let the bounds pass each other
                 low = high = float(np.clip(0.0, high, low))
-            assumptions.append(InferCode.ONE_CORRECTION)
         lower, upper = labels_target.utilities_at(low), labels_target.utilities_at(high)
         estimate = np.clip(labels_target.utilities_at(center), lower, upper)
     return PerQueryIntervals(
@@ -794,5 +784,5 @@ def per_query_intervals(
         lambda_low=low,
         lambda_high=high,
         rule=rule,
-        assumptions=tuple(code() for code in assumptions),
+        assumptions=(InferCode.EXCHANGEABLE(), InferCode.IN_REACH(), spent()),
     )

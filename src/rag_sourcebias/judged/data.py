@@ -6,7 +6,7 @@ from typing import Literal
 
 from rag_sourcebias.core.codec import Stored, environment, timestamp
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, SettingError, check_level, require_at_least
+from rag_sourcebias.core.errors import SettingError, check_level, require_at_least
 from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.report.legacy import estimate, p_clause
 
@@ -72,8 +72,8 @@ class JudgedRanks:
     ----------
     systems : tuple of str
         Best first.
-    score, judge : tuple of float
-        Estimated mean, from which they are ordered, and the mean of the judge alone.
+    score : tuple of float
+        Estimated mean, from which they are ordered.
     best, worst : tuple of int
         Lowest and highest possible rank; all hold at once with the confidence level.
     tau, tau_lower, tau_upper : float
@@ -87,7 +87,6 @@ class JudgedRanks:
     measure: str
     systems: tuple[str, ...]
     score: tuple[float, ...]
-    judge: tuple[float, ...]
     best: tuple[int, ...]
     worst: tuple[int, ...]
     tau: float
@@ -139,8 +138,6 @@ class GroupBias:
 
     group: str
     n: int
-    human_mean: float
-    judge_mean: float
     bias: Interval | None
 
 
@@ -252,7 +249,6 @@ class JudgeAudit(Stored):
         None where human or judge values are constant.
     useful_from : float
         1/√(n − 2): with |Pearson's r| no greater, labels alone give a narrower interval.
-    human_mean, judge_mean : float
     bias : Interval or None
         Mean judge − human; None where it has no spread to estimate from, or on another scale.
     groups : tuple of GroupBias
@@ -276,8 +272,6 @@ class JudgeAudit(Stored):
     n_judge_missing: int
     pearson: Interval | None
     useful_from: float
-    human_mean: float
-    judge_mean: float
     bias: Interval | None
     groups: tuple[GroupBias, ...]
     differences: tuple[BiasDifference, ...]
@@ -412,16 +406,6 @@ class JudgedResults(Stored):
     same_scale: bool = True
     inputs: str = ""
 
-    def mean(self, measure: str, system: str = "") -> JudgedMean:
-        """Return one mean."""
-        for found in self.means:
-            if found.measure == measure and found.system == system:
-                return found
-        raise DataError(
-            f"no mean of {measure!r} for system {system!r}; there are "
-            f"{[(m.measure, m.system) for m in self.means]}"
-        )
-
 
 # Whether a judge still judges as it did.
 
@@ -443,8 +427,6 @@ class DriftCheck(Stored):
         Mean change of the judge value, now − then.
     error_shift : Interval
         Change of E[y − ĉ(f)], the mean error of the judge as calibrated then.
-    error_now : float
-        Mean of y − ĉ(f) with the new values.
     correlation_then, correlation_now : float
         With the human values; 0 for a constant.
     margin : float or None
@@ -458,7 +440,6 @@ class DriftCheck(Stored):
     share_changed: float
     shift: Interval
     error_shift: Interval
-    error_now: float
     correlation_then: float
     correlation_now: float
     margin: float | None

@@ -503,8 +503,7 @@ def _of_order(
 
 
 def group_biases(
-    human: FloatArray,
-    judge: FloatArray,
+    errors: FloatArray,
     groups: Sequence[str],
     clusters: IntArray,
     *,
@@ -515,15 +514,10 @@ def group_biases(
     codes = np.asarray(groups)
     for name in np.unique(codes).tolist():
         rows = np.flatnonzero(codes == name)
-        y, f = human[rows], judge[rows]
-        bias = mean_error(f - y, clusters[rows], span=span, confidence_level=confidence_level)
-        yield GroupBias(
-            group=name,
-            n=len(rows),
-            human_mean=float(y.mean()),
-            judge_mean=float(f.mean()),
-            bias=bias,
+        bias = mean_error(
+            errors[rows], clusters[rows], span=span, confidence_level=confidence_level
         )
+        yield GroupBias(group=name, n=len(rows), bias=bias)
 
 
 # Whether a judge favours one group more than another.
@@ -737,7 +731,7 @@ def audit_judge(
         differences = bias_differences(errors, names, codes, confidence_level=confidence_level)
         if shared:
             groups = tuple(
-                group_biases(y, f, names, codes, span=span, confidence_level=confidence_level)
+                group_biases(errors, names, codes, span=span, confidence_level=confidence_level)
             )
     useful_from = 1 / math.sqrt(len(y) - 2)
     notes = [
@@ -755,8 +749,6 @@ def audit_judge(
         n_judge_missing=missing,
         pearson=pearson,
         useful_from=useful_from,
-        human_mean=float(y.mean()),
-        judge_mean=float(f.mean()),
         same_scale=shared,
         bias=mean_bias,
         groups=groups,
@@ -831,7 +823,7 @@ def check_drift(
             f"the judge gave all {len(judge)} items the value {judge[0]:g}; a constant judge "
             "cannot be calibrated"
         )
-    slope, intercept = np.polyfit(judge, human, 1).tolist()
+    slope = float(np.polyfit(judge, human, 1)[0])
     y, old, again = human[known], judge[known], new[known]
     change, span = again - old, float(np.ptp((old, again)))
     # where every item moved by as much there is no sampling error left in the mean change
@@ -850,7 +842,6 @@ def check_drift(
         share_changed=float(np.mean(np.abs(change) > 1e-9)),
         shift=shift,
         error_shift=moved,
-        error_now=float((y - intercept - slope * again).mean()),
         correlation_then=judge_correlation(y, old),
         correlation_now=judge_correlation(y, again),
         margin=margin,

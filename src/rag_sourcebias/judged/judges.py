@@ -481,12 +481,6 @@ class LLMJudge:
         return len(self.prompt.labels)
 
     @property
-    def fingerprint(self) -> str:
-        """Identity of the model, the prompt and every setting that changes the grades."""
-        own = (self.mode, self.votes, self.heat, self.max_chars)
-        return f"judge-1:{self.completer.fingerprint}:{self.prompt.digest}:{own}:{self.max_tokens}"
-
-    @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         return {

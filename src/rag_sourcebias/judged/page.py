@@ -22,6 +22,7 @@ from rag_sourcebias.report.document import Bar, CaseWords, Document, First, Firs
 from rag_sourcebias.report.legacy import (
     capital,
     count,
+    counted,
     ends_about_zero,
     estimate,
     grid,
@@ -140,6 +141,12 @@ def _each(report: JudgedResults, n: int) -> int:
     return n * len(report.ranks[0].systems) if report.kind == "items" else n
 
 
+def _places(ranks: JudgedRanks) -> dict[str, tuple[float, int, int]]:
+    """Return what each system is ranked by, and the best and the worst place it may have."""
+    found = zip(ranks.score, ranks.best, ranks.worst, strict=True)
+    return dict(zip(ranks.systems, found, strict=True))
+
+
 def _may_be_best(ranks: JudgedRanks) -> list[str]:
     pairs = zip(ranks.systems, ranks.best, strict=True)
     return [shorten(name, _NAME) for name, best in pairs if best == 1]
@@ -221,11 +228,7 @@ def _who(report: JudgedResults, means: list[JudgedMean], link: str) -> str:
 def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
     """Return each system of the first measure with its ends, and the judge's mean."""
     means = [m for m in report.means if m.measure == report.means[0].measure][:_FIRST_ROWS]
-    places: dict[str, tuple[int, int]] = {}
-    if report.ranks:
-        ranks = report.ranks[0]
-        ends = zip(ranks.best, ranks.worst, strict=True)
-        places = dict(zip(ranks.systems, ends, strict=True))
+    places = _places(report.ranks[0]) if report.ranks else {}
     drawn = [end for m in means for end in (m.interval.lower, m.interval.upper)]
     if report.same_scale:
         drawn += [m.judge_alone for m in means]
@@ -236,7 +239,7 @@ def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
         found = mean.interval
         text, best = value_of(report, mean, found.estimate), 1
         if mean.system in places:
-            best, worst = places[mean.system]
+            _, best, worst = places[mean.system]
             text += f"  #{best}" if best == worst else f"  #{best}–{worst}"
         bar = Bar.over(
             (found.lower, found.estimate, found.upper),
@@ -376,11 +379,9 @@ def units_of(report: JudgedResults) -> str:
 def _labels(report: JudgedResults, n: int, before: str = "") -> str:
     """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
     if report.kind == "items":
-        noun = "label" if n == 1 else "labels"
-    else:
-        noun = "labelled query" if n == 1 else "labelled queries"
-        before = before.replace("human ", "human-")
-    return f"{count(n)} {before}{noun}"
+        return counted(n, f"{before}label")
+    before = before.replace("human ", "human-")
+    return counted(n, f"{before}labelled query", f"{before}labelled queries")
 
 
 def digits_of(report: JudgedResults, measure: str) -> int:
@@ -491,13 +492,7 @@ def _means(report: JudgedResults) -> d.Section:
     ]  # fmt: skip
     if report.ranks:
         columns += ["ranked by", "possible places"]
-    ranked: dict[tuple[str, str], list[str]] = {}
-    for ranks in report.ranks:
-        ends = zip(ranks.systems, ranks.score, ranks.best, ranks.worst, strict=True)
-        for name, score, best, worst in ends:
-            places = count(best) if best == worst else f"{count(best)} to {count(worst)}"
-            by = number(score, digits=digits_of(report, ranks.measure))
-            ranked[ranks.measure, name] = [by, places]
+    ranked = {ranks.measure: _places(ranks) for ranks in report.ranks}
     rows = []
     for mean in report.means:
         found, digits = mean.interval, digits_of(report, mean.measure)
@@ -513,8 +508,12 @@ def _means(report: JudgedResults) -> d.Section:
             count(found.n_labeled),
             count(found.n_unlabeled),
         ]
-        if report.ranks:
-            cells += ranked.get((mean.measure, mean.system), [MISSING, MISSING])
+        if mean.measure in ranked:
+            score, best, worst = ranked[mean.measure][mean.system]
+            places = count(best) if best == worst else f"{count(best)} to {count(worst)}"
+            cells += [number(score, digits=digits), places]
+        elif ranked:
+            cells += [MISSING, MISSING]
         rows.append(cells)
     measures = dict.fromkeys(mean.measure for mean in report.means)
     return d.Section(

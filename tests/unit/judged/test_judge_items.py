@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from judged_reports import mean_of
 from scipy.stats import binom, hypergeom
 
 from rag_sourcebias.core.completions import JudgedItems
@@ -52,14 +53,16 @@ def test_each_system_is_corrected_by_its_own_labels():
     items = answers()
     report = judge_items_with_intervals(items, measure="quality", config=FAST)
     for system in "abc":
-        found = report.mean("quality", system)
+        found = mean_of(report, "quality", system)
         rows = np.array(items.groups) == system
         y, f = items.human[rows], items.judge[rows]
         known = ~np.isnan(y)
         assert found.interval == mean_interval(y[known], f[known], f[~known])
         assert found.judge_alone == pytest.approx(f.mean())
-    assert report.mean("quality", "c").judge_alone > report.mean("quality", "c").interval.upper
-    assert report.mean("quality", "a").labels_saved > 0
+    assert (
+        mean_of(report, "quality", "c").judge_alone > mean_of(report, "quality", "c").interval.upper
+    )
+    assert mean_of(report, "quality", "a").labels_saved > 0
 
 
 def test_systems_on_the_same_questions_are_compared_in_pairs():
@@ -101,11 +104,11 @@ def test_items_without_a_judge_value_are_kept_and_counted():
     report = judge_items_with_intervals(items, config=FAST)
     assert report.n_judge_missing == 30
     assert "no value for 30 of 900 items, first '0-a'" in report.warnings[0]
-    assert report.mean("score", "a").interval.n_labeled == 60
+    assert mean_of(report, "score", "a").interval.n_labeled == 60
     y, f = items.human[:300], items.judge[:300]
     filled, known = np.where(np.isnan(f), np.nanmean(f), f), ~np.isnan(y)
     wanted = mean_interval(y[known], filled[known], filled[~known])
-    assert report.mean("score", "a").interval.estimate == pytest.approx(wanted.estimate)
+    assert mean_of(report, "score", "a").interval.estimate == pytest.approx(wanted.estimate)
 
 
 def test_labels_chosen_by_the_judge_are_noticed():
@@ -253,7 +256,9 @@ def test_single_draws_from_a_finite_set_are_not_clusters():
     pool = JudgedConfig(target="pool")
     both = [judge_items_with_intervals(x, config=pool) for x in (items, alone)]
     assert both[0].means == both[1].means
-    wide, short = (judge_items_with_intervals(x, config=FAST).mean("score") for x in (items, alone))
+    wide, short = (
+        mean_of(judge_items_with_intervals(x, config=FAST), "score") for x in (items, alone)
+    )
     assert wide.interval.half_width > short.interval.half_width  # of a population they are clusters
 
 
@@ -329,7 +334,7 @@ def test_the_first_screen_says_who_may_be_best_in_order_and_what_to_label_next()
     screen, ranks = first(report), report.ranks[0]
     places = dict(zip(ranks.systems, zip(ranks.best, ranks.worst, strict=True), strict=True))
     assert [row.name for row in screen.rows] == sorted(
-        places, key=lambda s: (places[s], -report.mean("quality", s).interval.estimate)
+        places, key=lambda s: (places[s], -mean_of(report, "quality", s).interval.estimate)
     )
     for row in screen.rows:
         best, worst = places[row.name]

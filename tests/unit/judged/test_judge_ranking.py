@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from judged_reports import mean_of
 
 from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
@@ -74,7 +75,7 @@ def test_means_are_regressions_of_per_query_values(data):
         for measure in measures:
             f = JudgedRanking.join(run, judge).values(measure)
             y = JudgedRanking.join(run, truth).values(measure)
-            found = report.mean(measure, run.name)
+            found = mean_of(report, measure, run.name)
             expected = mean_interval(y[place], f[place], f[rest], target="pool")
             assert found.interval.estimate == pytest.approx(expected.estimate)
             assert found.interval.lower == pytest.approx(expected.lower)

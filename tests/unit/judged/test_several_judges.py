@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from judged_reports import mean_of
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import LabelDistributions, Qrels, Run
@@ -213,7 +214,7 @@ def test_rankings_take_several_judges():
     place = [queries.index(q) for q in people.query_ids]
     rest = np.setdiff1d(np.arange(len(queries)), place)
     wanted = mean_interval(y, columns[place], columns[rest], bounds=measure_bounds("DCG@5"))
-    found = report.mean("DCG@5", "bm25").interval
+    found = mean_of(report, "DCG@5", "bm25").interval
     assert (found.lower, found.upper) == pytest.approx((wanted.lower, wanted.upper))
     assert any("judge 'far' labelled 384 of 480 pairs" in w for w in report.warnings)
     assert not any("judge 'near'" in w for w in report.warnings)
