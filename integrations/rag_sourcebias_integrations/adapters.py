@@ -136,7 +136,7 @@ LANGCHAIN = FrameworkAdapter(
     asking="langchain.asking",
 )
 LLAMA_INDEX = FrameworkAdapter(
-    accepts='a LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers',
+    accepts='a LlamaIndex retriever, engine or index, or "llama-index" for all retrievers',
     module="llama_index.observe",
     package="llama-index-core",
     extra="llama-index",

@@ -34,7 +34,7 @@ NODES = {
     "measure": 8785,
     "monitor": 22585,
     "neural": 11055,
-    "observe": 20530,
+    "observe": 20546,
     "pairs": 20936,
     "report": 11698,
     "retrieval": 9303,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3191,
     "testing": 3057,
     ".": 4398,
-    "integrations": 28146,
+    "integrations": 28142,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

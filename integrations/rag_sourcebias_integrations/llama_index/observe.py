@@ -120,7 +120,7 @@ class SourceBiasEventHandler(Observing, BaseEventHandler, BaseSpanHandler[BaseSp
     Parameters
     ----------
     observer : Observer of RetrievalEvent, or Recorder
-    only : BaseRetriever or BaseQueryEngine or BaseIndex, optional
+    only : BaseRetriever or BaseQueryEngine or BaseChatEngine or BaseIndex, optional
         Record what is retrieved by this, or on its behalf while it works; of an index, by its
         retrievers, whoever made them. Needs the spans.
     **options
@@ -324,11 +324,11 @@ _changing = threading.Lock()  # two handles that close at once would restore eac
 
 
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
-    """Observe all retrievals of the process, or those inside a retriever, query engine or index.
+    """Observe all retrievals of the process, or those inside a retriever, engine or index.
 
     Parameters
     ----------
-    obj : str or BaseRetriever or BaseQueryEngine or BaseIndex
+    obj : str or BaseRetriever or BaseQueryEngine or BaseChatEngine or BaseIndex
         A name stands for the whole process, with vector stores that are asked directly (their
         ``query`` and ``aquery`` are replaced in their classes).
     recorder : Recorder
@@ -338,7 +338,7 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     Attachment or None
         None for any other object.
     """
-    if not isinstance(obj, str | BaseRetriever | BaseQueryEngine | BaseIndex):
+    if not isinstance(obj, (str, BaseRetriever, BaseIndex, *_ENGINES)):
         return None
     only = None if isinstance(obj, str) else obj
     handler = SourceBiasEventHandler(recorder, only=only)

@@ -334,8 +334,9 @@ class Recorder:
         Where tags are looked up, see :func:`~.tags.as_tag_store`; what it does not know comes from
         the ``rsb_`` keys of the documents' metadata. A store that promises to be quick (its
         attribute ``inline`` is True) is asked while the application waits.
-    doc_id : callable, optional
-        From a native document to its id, where the framework's own is not the one wanted.
+    doc_id : callable or str, optional
+        From a native document to its id, where the framework's own is not the one wanted; or the
+        path to it, see :func:`instrument`.
     query_key : bytes, optional
         Record a hash of the query under this key (see
         :func:`~rag_sourcebias.observe.hash_query`); without it nothing of the query is kept.
@@ -377,7 +378,7 @@ class Recorder:
         labels: Mapping[str, str] | Callable[[], Mapping[str, object]] | None = None,
         take_labels: Sequence[str] = TAKEN,
         tags: Any = None,  # noqa: ANN401 - whatever a user has
-        doc_id: Callable[[Any], str] | None = None,
+        doc_id: Reader | str | None = None,
         query_key: bytes | None = None,
         queue: bool = True,
     ) -> None:
@@ -385,7 +386,7 @@ class Recorder:
         if query_key is not None:
             check_key(query_key, "query_key")
         self.observer = observer
-        self.doc_id = doc_id
+        self.doc_id = None if doc_id is None else _reader("doc_id", doc_id)
         self.reads_metadata = tags is None or doc_id is not None
         self._ask_labels = labels if callable(labels) else None
         self._labels = {} if labels is None or callable(labels) else checked(dict(labels))
@@ -395,7 +396,7 @@ class Recorder:
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
         self.read_ids_by = self._delivery.read_ids_by
-        self.read_ids_by(doc_id)
+        self.read_ids_by(self.doc_id)
         self.requests = self._delivery.requests
         self.dropped = self._delivery.dropped
         quick = getattr(store, "inline", False) is True
@@ -711,8 +712,8 @@ def instrument(
     Parameters
     ----------
     obj : object or str
-        A LangChain retriever or vector store, a LlamaIndex retriever, query engine or index, a
-        Chroma collection or client, or a function from a query to documents. A name
+        A LangChain retriever or vector store, a LlamaIndex retriever, query or chat engine, or
+        index, a Chroma collection or client, or a function from a query to documents. A name
         (``"langchain"``, ``"llama-index"``, ``"chroma"``) stands for everything in the process.
     observer : Observer of RetrievalEvent
         For example :class:`~rag_sourcebias.ExposureObserver`.
@@ -766,7 +767,7 @@ def instrument(
         labels=labels,
         take_labels=take_labels,
         tags=tags,
-        doc_id=None if doc_id is None else _reader("doc_id", doc_id),
+        doc_id=doc_id,
         query_key=query_key,
         queue=queue,
     )

@@ -7,6 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.tags import UNKNOWN
@@ -56,6 +57,8 @@ class Requests(Locked):
 
     def keep(self, event: RetrievalEvent) -> None:
         """Remember an event as the latest stage of its request."""
+        if event.earlier is not None:  # which would keep all the stages before it alive
+            event = replace(event, earlier=None)
         with self._lock:
             self._latest[event.request] = event
             self._latest.move_to_end(event.request)

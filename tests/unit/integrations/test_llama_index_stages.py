@@ -48,10 +48,10 @@ from rag_sourcebias.observe.observers import CollectingObserver, CountingObserve
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias_integrations.llama_index.observe import SourceBiasEventHandler
 
-pytestmark = pytest.mark.frameworks
+pytestmark = [pytest.mark.frameworks, pytest.mark.usefixtures("own_loop")]
 
 NODES = [
-    TextNode(id_=f"n{i}", text=f"text {i}", metadata={"rsb_source": "llm:x" if i % 2 else "human"})
+    TextNode(id_=f"n{i}", metadata={"key": f"k{i}", "rsb_source": ("human", "llm:x")[i % 2]})
     for i in range(40)
 ]
 QUESTIONS = [f"question {i}" for i in range(12)]
@@ -259,7 +259,7 @@ def test_the_latest_stage_is_what_readers_get(name: str) -> None:
 
 
 @pytest.mark.parametrize("use_async", [False, True])
-def test_sub_questions_are_requests_of_their_own(use_async: bool, own_loop: None) -> None:
+def test_sub_questions_are_requests_of_their_own(use_async: bool) -> None:
     observer = CollectingObserver()
     with instrument("llama-index", observer) as handle:
         answers = each(sub_questions(use_async).query)()
@@ -360,7 +360,7 @@ DESIGNS: dict[str, tuple[Callable[[], Any], int]] = {
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LlamaIndex's agent gives them
 @pytest.mark.parametrize("name", DESIGNS)
-def test_one_retrieval_a_question_and_all_of_it_one_request(name: str, own_loop: None) -> None:
+def test_one_retrieval_a_question_and_all_of_it_one_request(name: str) -> None:
     ask, n = DESIGNS[name]
     observer, exposure = CollectingObserver(), ExposureObserver()
     with instrument("llama-index", observer) as handle, instrument("llama-index", exposure):
@@ -417,6 +417,18 @@ def test_an_error_in_the_middle_leaves_what_was_recorded() -> None:
     assert handle.dropped.total == 0
 
 
+def test_stages_of_one_chat_engine_alone() -> None:
+    observer = CollectingObserver()
+    mine, other = chat(ContextChatEngine), chat(ContextChatEngine)
+    with instrument(mine, observer):
+        mine.chat("x")
+        other.chat("x")
+    assert stages(observer) == [("retrieved", 10), ("reranked", 5), ("shown", 5)]
+    earlier = observer.events[-1].earlier
+    assert earlier is not None
+    assert (earlier.stage, earlier.earlier) == ("reranked", None)  # no chain is kept
+
+
 @pytest.mark.parametrize("what", ["engine", "retriever"])
 def test_stages_of_one_object_alone(what: str) -> None:
     observer = CollectingObserver()
@@ -464,8 +476,9 @@ def test_a_handler_takes_what_instrument_takes() -> None:
             only=mine,
             labels={"route": "a"},
             take_labels=["user"],
-            tags={f"n{i}": "human" for i in range(40)},
+            tags={f"k{i}": "human" for i in range(40)},
             query_key=b"k" * 16,
+            doc_id="node.metadata.key",
         )
         for _ in range(2)  # registered twice, it counts once
     ]
