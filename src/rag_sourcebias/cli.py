@@ -17,7 +17,7 @@ from rag_sourcebias.core.errors import SettingError, SourceBiasError
 from rag_sourcebias.debias.command import debias
 from rag_sourcebias.explain.command import explain
 from rag_sourcebias.judged.command import audit, grade, interval, labels
-from rag_sourcebias.monitor.command import replay, serve
+from rag_sourcebias.monitor.command import replay, rotate, serve
 from rag_sourcebias.pairs.command import annotate, check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
 from rag_sourcebias.source.command import app as shown
@@ -51,7 +51,11 @@ class _Root(Group):
         ),
         "What does a model's rewriting do to my documents?": ("rewrite", "check-pairs", "annotate"),
         "How do I make a model treat sources alike?": ("debias",),
-        "Which sources are shown in production?": ("monitor serve", "monitor replay"),
+        "Which sources are shown in production?": (
+            "monitor serve",
+            "monitor replay",
+            "monitor rotate",
+        ),
         "Who wrote the documents of my store?": ("tag fit", "tag verify", "tag apply"),
     }
 
@@ -80,10 +84,10 @@ _GROUPS: dict[str, tuple[str, tuple[Callable[..., None], ...]]] = {
     "monitor": (
         """Watch which sources and styles are shown in production.
 
-        Your application keeps a log (one line, see the README); these commands read it, from
-        another process and at any time.
+        Your application keeps a log (one line, see the README); these commands read it or
+        move it aside, from another process and at any time.
         """,
-        (serve, replay),
+        (serve, replay, rotate),
     ),
     "tag": ("Tag documents by source and style.", (fit, verify, apply)),
 }

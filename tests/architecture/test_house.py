@@ -32,9 +32,9 @@ NODES = {
     "judged": 25135,
     "llm": 3238,
     "measure": 8785,
-    "monitor": 22585,
+    "monitor": 22917,
     "neural": 11055,
-    "observe": 20546,
+    "observe": 20568,
     "pairs": 20936,
     "report": 11698,
     "retrieval": 9303,
@@ -43,7 +43,7 @@ NODES = {
     "tagging": 13238,
     "terminal": 3191,
     "testing": 3057,
-    ".": 4398,
+    ".": 4401,
     "integrations": 28142,
 }
 NODES_PER_STATEMENT = 8.5

@@ -24,7 +24,10 @@ QUICK = {
     "rewrite": ("--model", "openai:m", "--output", "paired", "--dry-run"),
 }
 # what reads a log or a store of an application, or a file that somebody labelled
-OWN = {"start", "monitor serve", "monitor replay", "tag apply", "tag fit", "tag verify"}
+OWN = {
+    *("start", "monitor serve", "monitor replay", "monitor rotate"),
+    *("tag apply", "tag fit", "tag verify"),
+}
 ALL = leaves(typer.main.get_command(app))
 
 

@@ -30,6 +30,7 @@ from rag_sourcebias.monitor.follow import LogFollower, read_position
 from rag_sourcebias.monitor.follow import replay as feed
 from rag_sourcebias.monitor.metrics import write_rules
 from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.rotating import rotate_log
 from rag_sourcebias.monitor.settings import (
     Baseline,
     CorpusShare,
@@ -490,6 +491,30 @@ def replay(
         say(f"left out: {dict(lost)}")
 
 
+def rotate(
+    log: Annotated[Path, typer.Argument(help="File of an EventLog.", show_default=False)],
+    *,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where it goes: a name that is free.  \\[default: LOG with the time in its name]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Move a log aside and begin a new one, while applications go on writing.
+
+    Each retrieval is in one of the two files. A dashboard goes on with the new one.
+
+    For example:
+
+        rag-sourcebias monitor rotate retrievals.db
+
+        rag-sourcebias monitor rotate retrievals.db --to archive/retrievals-2026-11.db
+    """
+    say(f"{log} is now {rotate_log(log, to)}; a new one follows")
+
+
 # ``monitor serve``: the dashboard beside a running application.
 
 
@@ -730,7 +755,7 @@ def _beside(found: LogSummary) -> list[str]:
             lines.append(f"{what}: {', '.join(one.format(*named) for named in counts.items())}")
     if found.bad_tags:
         lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
-    lines += [f"said when it was instrumented: {note}" for note in found.notes]
+    lines += [f"noted: {note}" for note in found.notes]
     lines += _remedies(found)
     return lines
 

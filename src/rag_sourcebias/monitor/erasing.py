@@ -14,7 +14,7 @@ from rag_sourcebias.core.private import create_file
 from rag_sourcebias.intake.tables import pyarrow_modules
 from rag_sourcebias.monitor.follow import read_position, write_position
 from rag_sourcebias.observe.labels import OTHER, short_text
-from rag_sourcebias.observe.log.journal import blank, journals_of
+from rag_sourcebias.observe.log.journal import blank, journals_of, taking_turns
 from rag_sourcebias.observe.log.reading import reading
 from rag_sourcebias.observe.log.schema import (
     SEGMENT_COLUMNS,
@@ -85,10 +85,11 @@ def erase_events(
     with reading(file):
         pass  # says what is wrong with it
     try:
-        n = _erase_from_log(file, wanted, busy_seconds)
-        for journal in journals_of(file):  # what was taken in stays there for a while
-            blank(journal, lambda line: _is_meant(line, wanted))
-    except sqlite3.Error as error:
+        with taking_turns(file, busy_seconds):
+            n = _erase_from_log(file, wanted, busy_seconds)
+            for journal in journals_of(file):  # what was taken in stays there for a while
+                blank(journal, lambda line: _is_meant(line, wanted))
+    except (sqlite3.Error, BlockingIOError) as error:
         raise DataError(
             f"event log {file} cannot be rewritten ({error}): stop what reads or writes it, see "
             "that the disk has room for it twice, and delete again"

@@ -9,10 +9,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from command_line import succeed
 from test_event_log_faults import is_sound, plain
 
 from rag_sourcebias.core.data import RankedList
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.follow import LogFollower
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.rotating import rotate_log
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.log import journal
 from rag_sourcebias.observe.log.event_log import EventLog
@@ -166,3 +170,31 @@ def test_journals_of_another_release_are_left_alone(tmp_path: Path) -> None:
     assert (found.n_written, found.dropped) == (2, {})
     assert "is left where it is: version 9, this release reads 2" in found.notes[0]
     is_sound(path)
+
+
+def test_a_log_is_rotated_while_it_is_written_and_followed(tmp_path: Path) -> None:
+    path, old = tmp_path / "log.db", tmp_path / "old.db"
+    with EventLog(path, flush_seconds=3_600) as log:
+        with LogFollower(path, SkewMonitor()) as follower:
+            record(log, 0, 5)
+            follower.step()
+            record(log, 5, 8)
+            assert rotate_log(path, old) == old
+            record(log, 8, 10)
+            follower.step()
+        assert numbers(old) == list(range(8))
+        assert numbers(path) == [8, 9]
+        assert read_events(path).numbers.tolist() == [9, 10]
+        assert follower.monitor.snapshot()[0].n_retrievals == 7  # three went before it looked
+        assert follower.dropped.total == 3
+        before = old.read_bytes(), path.read_bytes()
+        with pytest.raises(DataError, match=r"old\.db is there already; name one that is not"):
+            rotate_log(path, old)
+        with pytest.raises(DataError, match=r"cannot be moved to .*none.*db.*same file system"):
+            rotate_log(path, tmp_path / "none" / "x.db")
+        assert (old.read_bytes(), path.read_bytes()) == before
+    said = succeed("monitor", "rotate", str(path), cwd=tmp_path)
+    (named,) = tmp_path.glob("log-20*.db")
+    assert str(named) in said.replace("\n", "")
+    assert (numbers(named), numbers(path)) == ([8, 9], [])
+    assert set(tmp_path.iterdir()) == {path, old, named}

@@ -115,9 +115,13 @@ class Journal(Locked):
 
     def _created(self) -> int:
         """Create the file and lock it, which tells others that a process writes here."""
-        create_folder(self._folder, self._file_mode)
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND
-        file = os.open(self._path, flags, self._file_mode)
+        create_folder(self._folder, self._file_mode)
+        try:
+            file = os.open(self._path, flags, self._file_mode)
+        except FileNotFoundError:  # a process that ended took the empty folder away
+            create_folder(self._folder, self._file_mode)
+            file = os.open(self._path, flags, self._file_mode)
         if hasattr(os, "fchmod"):  # whatever the umask says
             os.fchmod(file, self._file_mode)
         if fcntl is not None:

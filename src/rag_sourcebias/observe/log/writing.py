@@ -937,7 +937,10 @@ class LogWriter:
             )
         self._clock_behind = now < state.latest / 1e6 - _CLOCK_SECONDS
         tags, labels = codes_of(database, settings)
-        n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
+        n_tags, n_labels = (
+            database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("tags", "labels")
+        )
         batch = encoded(lines, tags, labels, last=state.latest, settings=settings)
         counts = counted(batch, lines, tags, self._placed)
         for code, name in enumerate(tags.names[n_tags:], n_tags):
