@@ -4,15 +4,14 @@ import os
 import secrets
 import sqlite3
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 from rag_sourcebias.core.codec import reason_of
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.private import create_folder
 from rag_sourcebias.observe.events import DroppedEvents
-from rag_sourcebias.observe.log.journal import folder_of, taking_turns
+from rag_sourcebias.observe.log.journal import taking_turns
 from rag_sourcebias.observe.log.reading import reading
 from rag_sourcebias.observe.log.schema import LogSettings, open_for_writing
 from rag_sourcebias.observe.log.writing import LogWriter, keep_positions, positions_of
@@ -52,12 +51,9 @@ def rotate_log(
     settings = LogSettings(file_mode=mode, busy_seconds=busy_seconds)
     writer = LogWriter(log, settings, DroppedEvents())
     try:
-        create_folder(folder_of(log), mode)  # whose lock is everybody's turn
         with taking_turns(log, busy_seconds):
             writer.take_turn(now=time.time())
             _exchange(log, target, settings)
-            with suppress(OSError):  # journals lie there
-                folder_of(log).rmdir()
     except (OSError, sqlite3.Error) as error:
         raise DataError(
             f"event log {log} cannot be moved to {target} ({reason_of(error)}): its folder must be "

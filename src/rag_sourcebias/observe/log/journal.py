@@ -196,17 +196,18 @@ def is_written(path: Path) -> bool:
 def taking_turns(log: Path, patience: float) -> Iterator[bool]:
     """Let one process at a time work on a log; False where the file system has no locks for it.
 
+    What is locked is the folder of the log: it is there before any file of the log is.
+
     Raises
     ------
     BlockingIOError
         If another one does for longer than ``patience`` seconds.
     """
-    folder = folder_of(log)
-    if fcntl is None or not folder.is_dir():  # SQLite's own locks keep batches apart
+    if fcntl is None:  # SQLite's own locks keep batches apart
         yield True
         return
     last = time.monotonic() + patience
-    file = os.open(folder, os.O_RDONLY)
+    file = os.open(log.parent, os.O_RDONLY)
     try:
         while (turn := _turn(file)) is None:
             if time.monotonic() > last:

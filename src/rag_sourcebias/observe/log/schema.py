@@ -569,12 +569,13 @@ def _create_tables(database: sqlite3.Connection, path: Path) -> None:
 def version_of(database: sqlite3.Connection, path: Path) -> int:
     """Return the version of a log, 0 of an empty file."""
     try:
-        application, version, tables = (
+        # tables first: another process may begin the log meanwhile, and does all at once
+        tables, application, version = (
             int(database.execute(query).fetchone()[0])
             for query in (
+                "SELECT count(*) FROM sqlite_schema",
                 "PRAGMA application_id",
                 "PRAGMA user_version",
-                "SELECT count(*) FROM sqlite_schema",
             )
         )
     except sqlite3.OperationalError:

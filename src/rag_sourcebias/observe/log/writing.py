@@ -808,7 +808,7 @@ class LogWriter:
         with taking_turns(self.path, patience) as has_locks:
             if not has_locks:
                 self._say(
-                    f"{folder_of(self.path)} is on a file system without locks: batches are kept "
+                    f"{self.path.parent} is on a file system without locks: batches are kept "
                     "apart by those of SQLite alone; a local disk has both"
                 )
             whole = self.take_turn(now=now, seconds=seconds)
