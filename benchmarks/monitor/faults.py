@@ -154,11 +154,9 @@ def served(arguments: list[str]) -> Callable[[Path, int], list[int]]:
 
 
 def in_celery(path: Path, n: int) -> list[int]:
-    arguments = ["-m", "celery", "-A", "faults_app:celery_app()", "worker", "--pool", "prefork"]
+    arguments = ["-m", "celery", "-A", "faults_app:tasks", "worker", "--pool", "prefork"]
     arguments += ["-c", "2", "--max-tasks-per-child", "20", "--without-gossip", "--without-mingle"]
-    sent = (
-        f"from faults_app import celery_app as c; a = c()\nfor i in range({n}): a.answered.delay(i)"
-    )
+    sent = f"from faults_app import tasks\nfor i in range({n}): tasks.answered.delay(i)"
     with started(["-c", sent], path):
         pass
     file = path.with_name("answered")

@@ -50,8 +50,10 @@ async def app(scope: dict, _receive: object, send: object) -> None:
     await send({"type": "http.response.body", "body": b"done"})
 
 
-def celery_app() -> object:
-    """Return an application of Celery with a task, its messages in a folder."""
+def __getattr__(name: str) -> object:
+    """Make ``tasks``, an application of Celery with its messages in a folder, when it is asked."""
+    if name != "tasks":
+        raise AttributeError(name)
     from celery import Celery
 
     folder = str(Path(os.environ["FAULTS_LOG"]).parent)
