@@ -382,6 +382,8 @@ _SEARCHES = re.compile(
 
 
 def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Call:
+    kind = name.removeprefix("a")
+
     @contextmanager
     def block(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         found: list[Any] = []
@@ -391,8 +393,8 @@ def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Call:
             outermost_of(_observers(patch, store, config)) as recorders,
         ):
             yield found
-            if name.removeprefix("a") in (_RELEVANCE, _RAW):
-                searches.append((store, name.removeprefix("a"), found[0]))
+            if kind in (_RELEVANCE, _RAW):
+                searches.append((store, kind, found[0]))
         for recorder in recorders:
             with guarded(recorder.dropped, "result could not be read"):
                 documents = documents_in(found[0])

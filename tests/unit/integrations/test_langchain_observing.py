@@ -11,8 +11,8 @@ from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import Document
 from langchain_core.load import dumps
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import FaissStore, FixedRetriever, documents, embeddings, ids
 
 from rag_sourcebias.core.data import DocTags
@@ -54,16 +54,11 @@ def seen(handler: SourceBiasCallbackHandler, observer: CollectingObserver) -> in
 # ways of asking
 
 
-def test_per_call_bound_and_inside_a_chain(fixed, observer) -> None:
+def test_per_call_bound_and_among_the_callbacks_of_a_manager(fixed, observer) -> None:
     handler = SourceBiasCallbackHandler(observer)
-    config = {"callbacks": [handler]}
-    fixed.invoke("q", config=config)
     fixed.invoke("q", config={"callbacks": CallbackManager([handler])})
     fixed.with_config(callbacks=[handler]).invoke("q")
-    chain = {"ctx": fixed, "q": RunnablePassthrough()} | RunnableLambda(lambda d: len(d["ctx"]))
-    assert chain.invoke("q", config=config) == 5
-    assert chain.with_config(callbacks=[handler]).batch(["a", "b"]) == [5, 5]
-    assert seen(handler, observer) == 6
+    assert seen(handler, observer) == 2
 
 
 # ends
@@ -200,44 +195,23 @@ def filled(store: Any) -> Any:
 # retrievers
 
 
-def test_an_observed_retriever_passes_for_itself(fixed, observer) -> None:
-    plain = fixed.model_copy()
-    shown = (repr(fixed), str(fixed), fixed.model_dump(), dumps(fixed), fixed.get_name())
-    with instrument(fixed, observer) as handle:
+def test_observed_objects_stay_what_they_are(fixed, observer) -> None:
+    store = filled(InMemoryVectorStore(embeddings()))
+
+    def shown(one: Any) -> Any:
+        return type(one), repr(one), dict(vars(one)), dumps(one)
+
+    before = shown(fixed), type(store), dict(vars(store)), fixed.get_input_jsonschema()
+    with instrument(fixed, observer) as handle, instrument(store, observer):
         assert handle.target is fixed
-        assert (repr(fixed), str(fixed), fixed.model_dump(), dumps(fixed), fixed.get_name()) == (
-            shown
-        )
-        assert fixed.__class__ is FixedRetriever
-        assert type(fixed).__name__ == "FixedRetriever"
-        assert type(fixed).__doc__ == FixedRetriever.__doc__
-        assert isinstance(fixed, BaseRetriever)
-        assert fixed == plain
-        assert plain == fixed
-        assert hash(type(fixed)) is not None
-        fixed.tags = ["changed"]
-        assert fixed.tags == ["changed"]
-        assert fixed.get_input_jsonschema() == plain.get_input_jsonschema()
-    assert type(fixed) is FixedRetriever
-    assert fixed.tags == ["changed"]
-
-
-def test_copies_and_pickles_are_of_the_original_class(fixed, observer) -> None:
-    with instrument(fixed, observer):
-        others = [
-            copy.copy(fixed),
-            copy.deepcopy(fixed),
-            fixed.model_copy(update={"tags": ["x"]}),
-            *(pickle.loads(pickle.dumps(fixed, protocol)) for protocol in range(2, 6)),
-        ]
-        assert [type(other) for other in others] == [FixedRetriever] * 7
-        assert all(ids(other.invoke("q")) == ids(fixed.found) for other in others)
-        store = filled(InMemoryVectorStore(embeddings()))
-        with instrument(store, observer):
-            copied = copy.copy(store)
-            assert type(copied) is InMemoryVectorStore
-            assert type(pickle.loads(pickle.dumps(store))) is InMemoryVectorStore
-    assert observer.events == ()
+        assert fixed == fixed.model_copy()
+        during = shown(fixed), type(store), dict(vars(store)), fixed.get_input_jsonschema()
+        assert during == before
+        assert store.as_retriever().tags == ["InMemoryVectorStore", "EncoderEmbeddings"]
+        others = [copy.deepcopy(fixed), fixed.model_copy(), pickle.loads(pickle.dumps(fixed))]
+        assert [ids(other.invoke("q")) for other in others] == [ids(fixed.found)] * 3
+        assert type(pickle.loads(pickle.dumps(store))) is InMemoryVectorStore
+    assert observer.events == ()  # copies are not observed
 
 
 def test_a_bound_retriever_is_found_and_a_chain_is_refused(fixed, observer) -> None:
@@ -349,17 +323,3 @@ def test_scores_that_contradict_the_order_are_left_out(observer) -> None:
         assert handle.flush(10)
         assert handle.dropped.total == 0
     assert [event.ranked.scores for event in observer.events] == [None, None]
-
-
-def test_an_observed_store_passes_for_itself(observer) -> None:
-    store = filled(InMemoryVectorStore(embeddings()))
-    attributes = dict(vars(store))
-    with instrument(store, observer):
-        assert isinstance(store, VectorStore)
-        assert store.__class__ is InMemoryVectorStore
-        assert vars(store) == attributes
-        assert store.as_retriever().tags == ["InMemoryVectorStore", "EncoderEmbeddings"]
-        store.add_documents([Document("new text", id="new")])
-        assert ids(store.get_by_ids(["new"])) == ["new"]
-    assert type(store) is InMemoryVectorStore
-    assert "new" in store.store
