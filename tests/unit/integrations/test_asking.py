@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -94,7 +95,9 @@ def index_over_chroma() -> VectorStoreIndex:
 
 def of_langchain(kind: Any) -> Any:
     made = [[*TEXTS.values()], EncoderEmbeddings(HashingEncoder()), [*METADATA.values()]]
-    return kind.from_texts(*made, ids=[*TEXTS])
+    # Chroma's collections in memory outlive a test: each has a name of its own
+    named = {"collection_name": f"asked-{uuid4().hex}"} if kind is Chroma else {}
+    return kind.from_texts(*made, ids=[*TEXTS], **named)
 
 
 def corpus() -> Corpus:
