@@ -1,7 +1,6 @@
 """Real rewrite pairs: Cocktail NQ-UTD, 80 queries, Llama-2 rewrites.
 
-Signs and well-determined figures only: Relative Δ at cutoff 1 of 80 queries moves by more than 10
-points with dtype or tokenisation, so no test pins it.
+What both sources get of BM25 and the encoder is held in benchmarks/reproduce/o-nq-utd.yaml.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from rag_sourcebias.core.data import Dataset, Qrels
 from rag_sourcebias.intake.beir import read_beir
 from rag_sourcebias.neural.loading import SentenceEncoder, fast_dtype
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
-from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
@@ -36,7 +35,7 @@ def report(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> SkewRe
     cache = VectorCache(tmp_path_factory.mktemp("cache") / "vectors.sqlite")
     # as fast as the processor can: no figure here depends on the last digits
     encoder = CachedEncoder(SentenceEncoder("all-MiniLM-L6-v2", dtype=fast_dtype()), cache)
-    specs = [BM25Spec(), DenseSpec(encoder, name="minilm")]
+    specs = [DenseSpec(encoder, name="minilm")]
     # the paper counts each document
     return audit_source(dataset, specs, config=AuditConfig(), length_matched=False, copies="no")
 
@@ -45,24 +44,6 @@ def test_the_data_are_what_the_figures_were_measured_on(dataset: Dataset) -> Non
     assert dataset.corpus.tags.counts() == {"human": 800, LLM: 800}
     assert len(dataset.queries) == 80
     assert dataset.design == "rewrites"
-
-
-def test_bm25_leans_to_human_and_minilm_to_llm_at_cutoff_1(report: SkewReport) -> None:
-    lexical = report.system("bm25").cell("NDCG@1", LLM)
-    dense = report.system("minilm").cell("NDCG@1", LLM)
-    assert lexical.relative_delta is not None
-    assert lexical.relative_delta > 0
-    assert dense.relative_delta is not None
-    assert dense.relative_delta < 0
-
-
-def test_quality_at_cutoff_5_is_as_measured_before(report: SkewReport) -> None:
-    lexical = report.system("bm25").cell("NDCG@5", LLM)
-    dense = report.system("minilm").cell("NDCG@5", LLM)
-    assert 100 * lexical.mean_baseline == pytest.approx(46.4, abs=0.3)
-    assert 100 * lexical.mean_other == pytest.approx(43.8, abs=0.3)
-    assert 100 * dense.mean_baseline == pytest.approx(41.1, abs=1.0)
-    assert 100 * dense.mean_other == pytest.approx(47.2, abs=1.0)
 
 
 def test_each_corpus_alone_is_searched_equally_well_by_the_encoder(report: SkewReport) -> None:
