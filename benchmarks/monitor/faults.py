@@ -450,6 +450,7 @@ def requests(folder: Path, *, n: int) -> Iterator[dict]:
         thread.start()
     for thread in threads:
         thread.join()
+    os.environ["FAULTS_LOG"] = str(path)  # which the application opens when it is imported
     from faults_app import DOCUMENTS, SOURCES, labels_of, ranking
 
     read = read_events(path)
