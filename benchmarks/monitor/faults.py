@@ -326,13 +326,12 @@ def restored_by_replacement(log: Path, beside: Path) -> None:
     log.with_name("restored").replace(log)
 
 
-def brought(make: Callable[[Path], object]) -> Callable[[Path, Path], Path]:
-    def act(log: Path, _: Path) -> Path:
+def brought(make: Callable[[Path], object]) -> Callable[[Path, Path], None]:
+    def act(log: Path, _: Path) -> None:
         theirs = log.with_name("theirs")
         make(theirs)
         shutil.copy(theirs, log.with_name("theirs.kept"))
         theirs.replace(log)
-        return log
 
     return act
 
@@ -368,7 +367,8 @@ def one_action(folder: Path, act: Callable[[Path, Path], object], pause: float) 
         shutil.copy(log, beside)
         time.sleep(pause / 2)
     before = set(numbers_in(log))
-    theirs = act(log, beside)
+    act(log, beside)
+    theirs = log if folder.joinpath("theirs.kept").exists() else None
     damaged = shutil.copy(log, folder / "damaged.kept") if log.exists() else None
     time.sleep(pause)
     stop.set()
