@@ -42,6 +42,7 @@ from rag_sourcebias.infer.samples import (
 )
 from rag_sourcebias.intake.belong import require_meeting, require_tags
 from rag_sourcebias.judged.crc import (
+    LINEAR,
     JudgedRanking,
     RankedLabels,
     crc_mean_interval,
@@ -94,6 +95,7 @@ class JudgedValues:
         labels: RankedLabels | None = None,
         judges: FloatArray | None = None,
     ) -> None:
+        self.human = y
         self.labeled = ~np.isnan(y)
         self.labels = labels
         self.judges = judges
@@ -355,11 +357,10 @@ def _interval(
     if method == "crc":
         if values.design:
             raise DataError("method 'crc' takes units that are independent, no clusters")
-        if values.labels is None:
-            known, others = two_grades(values.f, bounds), two_grades(values.f_unlabeled, bounds)
-        else:
-            known = values.labels.take(np.flatnonzero(values.labeled))
-            others = values.labels.take(np.flatnonzero(~values.labeled))
+        labels = values.labels or two_grades(values.all_f, bounds)
+        known, others = (
+            labels.take(np.flatnonzero(rows)) for rows in (values.labeled, ~values.labeled)
+        )
         return crc_mean_interval(known, values.y, others, confidence_level=level)
     options: dict[str, Any] = {"target": config.target, "confidence_level": level}
     if method in ("regression", "labels"):
@@ -804,7 +805,9 @@ def judge_ranking_with_intervals(
             )
         )
     begin("intervals of single queries")
-    per_query = tuple(_per_query(systems, measures if config.per_query else (), config, warnings))
+    per_query: tuple[QueryIntervals, ...] = ()
+    if config.per_query:
+        per_query = tuple(_per_query(systems, cells, config, warnings))
     begin("judge audit")
     return JudgedReport(
         kind="ranking",
@@ -824,21 +827,21 @@ def judge_ranking_with_intervals(
 
 def _per_query(
     systems: Sequence[JudgedSystem],
-    measures: Sequence[str],
+    cells: Mapping[tuple[str, str], JudgedValues],
     config: JudgedConfig,
     warnings: list[str],
 ) -> Iterator[QueryIntervals]:
     """Give every query of the judge an interval by the default conformal rule."""
-    scale: dict[str, Any] = {"gain": config.gain, "min_grade": config.min_grade}
-    linear = [measure for measure in measures if parse_measure(measure)[0] in ("DCG", "P")]
-    for measure, system in product(linear, systems):
-        labels = system.judge.ranked_labels(measure, **scale)
-        human = np.full(labels.n_queries, np.nan)
-        human[system.place] = system.human.values(measure, **scale)
+    judges = {system.name: system.judge for system in systems}
+    for (measure, name), values in cells.items():
+        if parse_measure(measure)[0] not in LINEAR:
+            continue
+        judge = judges[name]
+        labels = judge.ranked_labels(measure, gain=config.gain, min_grade=config.min_grade)
         try:
             found = per_query_intervals(
-                labels.take(system.place),
-                human[system.place],
+                labels.take(np.flatnonzero(values.labeled)),
+                values.y,
                 labels,
                 confidence_level=config.confidence_level,
             )
@@ -848,12 +851,12 @@ def _per_query(
         highest = labels.total(np.full(len(labels.weights), labels.gains[-1])).max(initial=0.0)
         yield QueryIntervals(
             measure=measure,
-            system=system.name,
-            query_ids=system.judge.labels.query_ids,
+            system=name,
+            query_ids=judge.labels.query_ids,
             estimate=found.estimate,
             lower=found.lower,
             upper=found.upper,
-            human=human,
+            human=values.human,
             highest=float(highest),
             rule=found.rule,
             confidence_level=config.confidence_level,

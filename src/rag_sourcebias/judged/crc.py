@@ -95,14 +95,13 @@ class RankedLabels:
         """Return the queries asked for, in that order; a query may occur several times."""
         starts = np.searchsorted(self.query, np.arange(self.n_queries + 1))
         sizes = np.diff(starts)[queries]
-        rows = np.repeat(starts[queries] - (np.cumsum(sizes) - sizes), sizes) + np.arange(
-            int(sizes.sum())
-        )
+        query = np.repeat(np.arange(len(queries)), sizes)
+        rows = (starts[queries] - (np.cumsum(sizes) - sizes))[query] + np.arange(len(query))
         return replace(
             self,
             probs=self.probs[rows],
             weights=self.weights[rows],
-            query=np.repeat(np.arange(len(queries)), sizes),
+            query=query,
             n_queries=len(queries),
         )
 
@@ -116,8 +115,8 @@ class RankedLabels:
 
 
 GainScale = Literal["exponential", "linear"]
-_LINEAR = ("DCG", "P")
-_MEASURES = (*_LINEAR, "NDCG", "MAP", "MRR", "Recall")
+LINEAR = ("DCG", "P")
+_MEASURES = (*LINEAR, "NDCG", "MAP", "MRR", "Recall")
 
 
 def parse_measure(text: str) -> tuple[str, int]:
@@ -187,7 +186,7 @@ class JudgedRanking(NamedTuple):
     ) -> RankedLabels:
         """Return the documents within the cutoff, for DCG@k or P@k; gain as in :meth:`values`."""
         name, cutoff = parse_measure(measure)
-        if name not in _LINEAR:
+        if name not in LINEAR:
             raise DataError(
                 f"{measure} is not a weighted sum of gains; conformal and document-level intervals "
                 "are for DCG@k and P@k"

@@ -110,16 +110,14 @@ def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
     if "{" not in text:
         return read_vote(text, labels)
     cores = [_core(label) for label in labels]
-    probs, given = np.zeros(len(labels)), set()
+    probs = np.zeros(len(labels))
     try:
         stated, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
-        for key, value in stated.items():
-            at = cores.index(_core(key))
-            if isinstance(value, bool) or at in given:
-                return None
-            given.add(at)
-            probs[at] = float(str(value).strip().removesuffix("%"))
+        given = [cores.index(_core(key)) for key in stated]
+        probs[given] = [float(str(value).strip().removesuffix("%")) for value in stated.values()]
     except (ValueError, RecursionError):  # no JSON, no label, no number
+        return None
+    if len({*given}) < len(given):
         return None
     total = float(probs.sum())
     if abs(total / 100 - 1) <= _TOLERANCE:
