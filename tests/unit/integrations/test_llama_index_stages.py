@@ -39,6 +39,7 @@ from llama_index.core.retrievers import (
 )
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import QueryEngineTool, RetrieverTool, ToolMetadata
+from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation.dispatcher import instrument_tags
 
 import rag_sourcebias as rsb
@@ -48,7 +49,11 @@ from rag_sourcebias.observe.observers import CollectingObserver, CountingObserve
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias_integrations.llama_index.observe import SourceBiasEventHandler
 
-pytestmark = [pytest.mark.frameworks, pytest.mark.usefixtures("own_loop")]
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.usefixtures("own_loop"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # agents and workflows give them
+]
 
 NODES = [
     TextNode(id_=f"n{i}", metadata={"key": f"k{i}", "rsb_source": ("human", "llm:x")[i % 2]})
@@ -169,6 +174,24 @@ async def in_tasks(question: str) -> Any:
     return Response("", source_nodes=nodes)
 
 
+class Step(Event):
+    question: str
+    nodes: list[Any]
+
+
+class Graph(Workflow):
+    """A flow of the application's own, whose steps run in tasks of their own."""
+
+    @step
+    async def retrieve(self, event: StartEvent) -> Step:
+        return Step(question=event.question, nodes=await Drawn().aretrieve(event.question))
+
+    @step
+    async def answer(self, event: Step) -> StopEvent:
+        nodes = await Favouring().apostprocess_nodes(event.nodes)
+        return StopEvent(result=await synthesizer().asynthesize(event.question, nodes[:3]))
+
+
 def sub_questions(use_async: bool) -> SubQuestionQueryEngine:
     return SubQuestionQueryEngine.from_defaults(
         query_engine_tools=[tool(engine(Favouring()))],
@@ -216,6 +239,7 @@ SHAPES: dict[str, Callable[[], list[Any]]] = {
     "router": each(ROUTER.query),
     "transform": each(TransformQueryEngine(engine(Favouring()), Louder()).query),
     "own engine": each(ByHand().query),
+    "workflow": all_at_once(lambda q: Graph().run(question=q)),
     "by hand": each(retrieve_and_rerank),
     "by hand in tasks": all_at_once(in_tasks),
 }
@@ -358,7 +382,6 @@ DESIGNS: dict[str, tuple[Callable[[], Any], int]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LlamaIndex's agent gives them
 @pytest.mark.parametrize("name", DESIGNS)
 def test_one_retrieval_a_question_and_all_of_it_one_request(name: str) -> None:
     ask, n = DESIGNS[name]
