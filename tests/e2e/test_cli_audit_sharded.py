@@ -90,10 +90,6 @@ def test_given_vectors(folder: Path, in_memory: dict[str, Any]) -> None:
             ["beir", "--engine", "local", "--retriever", "given:x,documents=d.npy"],
             "names no queries",
         ),
-        (
-            ["beir", "--engine", "local", "--rerank", "model"],
-            "--rerank needs the whole corpus in memory",
-        ),
     ],
 )
 def test_what_is_refused(folder: Path, options: list[str], message: str) -> None:

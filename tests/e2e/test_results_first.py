@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, ENVIRONMENT, inside, refused, write_csv
+from command_line import COMMAND, ENVIRONMENT, inside, write_csv
 from paired_texts import paired_dataset
 from ranked_pairs import FILES, write_ranked_pairs
 
@@ -267,19 +267,3 @@ def test_the_main_table_is_written_as_the_ending_says(folder: Path) -> None:
     code, _, told = inside(*command, "--table", "nowhere/main.csv", cwd=folder)
     assert code == 2
     assert "nowhere does not exist" in " ".join(told.split())
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"schema_version": 99}', "report schema version 99 cannot be read"),
-        ('{"schema_version": 2, "sys', "is not the JSON of a report"),
-    ],
-)
-def test_start_says_in_one_sentence_that_a_report_cannot_be_read(
-    tmp_path: Path, text: str, said: str
-) -> None:
-    (tmp_path / "report.json").write_text(text, encoding="utf-8")
-    message = refused("start", "report.json", cwd=tmp_path)
-    assert said in message
-    assert "Traceback" not in message

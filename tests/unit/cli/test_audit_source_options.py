@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from command_line import refused, succeed, write_csv
+from command_line import succeed, write_csv
 from ranked_pairs import FILES, write_ranked_pairs
 
 ARGS = ("audit", "source", *FILES)
@@ -59,34 +59,3 @@ def test_columns_of_tags_and_clusters_may_have_names_of_their_own(trec):
     write_csv(trec / "wide.csv", ("query_id", "q", "topic"), rows)
     columns = ("--cluster-file", "wide.csv", "--cluster", "topic", "--query", "q")
     assert verdict(trec, *columns) == usual
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (
-            ("--tags", "own.csv", "--id", "shelf"),
-            "no column 'shelf'; its columns are",
-        ),
-        (
-            ("--tags", "own.csv", "--id", "docno", "--group", "who"),
-            "no column 'who'; its",
-        ),
-        (
-            ("--cluster-file", "topics.csv"),
-            "no column 'cluster'; its columns are q, topic",
-        ),
-        (
-            ("--cluster-file", "topics.csv", "--cluster", "x"),
-            "no column 'x'; its columns are q, topic",
-        ),
-        (
-            ("--cluster-file", "topics.csv", "--query", "x"),
-            "no column 'cluster'; its columns are q, topic",
-        ),
-        (("--cluster", "topic"), "--cluster and --query are columns of --cluster-file"),
-    ],
-)
-def test_a_column_that_is_not_there_is_answered_with_those_that_are(trec, options, words):
-    renamed(trec)
-    assert words in " ".join(refused(*ARGS[:-2], "--tags", "tags.tsv", *options, cwd=trec).split())
