@@ -29,7 +29,7 @@ NODES = {
     "explain": 9308,
     "infer": 22400,
     "intake": 19061,
-    "judged": 25103,
+    "judged": 25093,
     "llm": 3238,
     "measure": 8785,
     "monitor": 22895,

@@ -500,15 +500,13 @@ def _of_sheet(
     with sound(file, "a sheet that rag-sourcebias labels drew"):
         design = from_plain(PoolDesign, filled.design)
     pool = read_pool(runs[0], labels[0], design, rankings.grades or filled.n_grades)
-    grades = np.zeros(len(pool.pairs), dtype=np.int64)
-    known = dict(design.known)
-    rows = design.sample.rows
-    grades[rows[~np.isin(rows, [*known])]] = filled.labels
-    grades[[*known]] = [*known.values()]
+    grades = dict(design.known)
+    asked = [row for row in design.sample.rows.tolist() if row not in grades]
+    grades |= dict(zip(asked, filled.labels.astype(int).tolist(), strict=True))
     found = document_interval(
         pool.labels,
         design.sample,
-        pool.labels.gains[grades[rows]],
+        pool.gains(grades)[design.sample.rows],
         target=choice("target", target, _TARGETS),
         confidence_level=confidence_level,
     )
@@ -1129,12 +1127,10 @@ class Pool(NamedTuple):
             )
         return grades
 
-    def gains(self, pilot: dict[int, int]) -> FloatArray | None:
-        """Return the human gain of each row, NaN where nobody gave one; None without a pilot."""
-        if not pilot:
-            return None
+    def gains(self, grades: dict[int, int]) -> FloatArray:
+        """Return the human gain of each row, NaN where nobody gave a grade."""
         gains = np.full(len(self.pairs), np.nan)
-        gains[[*pilot]] = self.labels.gains[[*pilot.values()]]
+        gains[[*grades]] = self.labels.gains[[*grades.values()]]
         return gains
 
 

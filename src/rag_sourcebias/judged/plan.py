@@ -500,7 +500,8 @@ def outlook(
     spread = residual_spread(labels)
     size = labels.weights * spread
     used = size > 0
-    if pilot is None:
+    rows = _labelled(size, pilot)
+    if pilot is None or not len(rows):
         gain, shared = labels.document_gains(), SHARED_IN_QUERY
         center, sd = float(gain[used].mean()), float(gain[used].std())
         missed = math.sqrt(1 - GUESSED_CORRELATION**2)
@@ -510,7 +511,6 @@ def outlook(
         fitted = center + GUESSED_CORRELATION * (gain - center)
         scale = sd * missed / math.sqrt(np.mean(spread[used] ** 2))
     else:
-        rows = _labelled(size, pilot)
         fitted, scale, shared = _from_pilot(labels, spread, rows, pilot[rows])
         size[rows] = np.inf
     sigma = scale * spread
