@@ -175,7 +175,8 @@ def test_encoder_and_llm_are_sent_the_same_bytes(
     assert len(plain[1]) == len(QUESTIONS)
     assert all(question in prompt for question, prompt in zip(QUESTIONS, plain[1], strict=True))
     assert not any("rsb_" in prompt or "llm:" in prompt for prompt in with_tags[1])
-    assert [len(event.ranked) for event in observer.events] == [K] * len(QUESTIONS)
+    asked = [event for event in observer.events if event.earlier is None]
+    assert [len(event.ranked) for event in asked] == [K] * len(QUESTIONS)
     assert {tags.source for event in observer.events for tags in event.tags} <= {
         "human",
         "llm:claude",
