@@ -38,6 +38,7 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     TagErrors,
     corpus_share,
+    shares_of,
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.document_stores import summarise_store
@@ -202,11 +203,9 @@ def _shares(text: str, rest: str) -> dict[str, float]:
 
 def _of_store(spec: str, by: str) -> CorpusShare:
     name, found = summarise_store(spec)
-    if not found.n_documents:
-        raise DataError(f"{name} holds no documents: there is no share of the corpus")
     counts = found.counts(0 if by == "source" else 1)
     counts[""] = found.n_documents - sum(counts.values())
-    return CorpusShare({name: n / found.n_documents for name, n in counts.items() if n})
+    return shares_of(counts, name)
 
 
 def _tag_errors(text: str) -> TagErrors:

@@ -412,7 +412,6 @@ class LogFollower:
         # What was not stored is the state of the given monitor: nothing can be wrong with it.
         with sound(state or "", STATE_FILE, remedy=START_ANEW):
             self.monitor = monitor.resumed(kept, on_alarm=on_alarm)
-        self._last = self._position.number or 0
         self._changed, self._save_due, self._sink_due = False, 0.0, 0.0
         self._errors: dict[str, str] = {}
         self._stepping = threading.Lock()
@@ -423,11 +422,6 @@ class LogFollower:
     def n_read(self) -> int:
         """Retrievals given to the monitor."""
         return self._position.n_read
-
-    @property
-    def behind(self) -> int:
-        """Retrievals that were in the log at the last look and are not read yet."""
-        return self.behind_of(self._last)
 
     def behind_of(self, n_written: int) -> int:
         """Return how many retrievals are not read yet of a log in which so many were written."""
@@ -499,7 +493,6 @@ class LogFollower:
         position.log = tail.log
         position.number = tail.number
         position.n_read += n
-        self._last = tail.last
         return n
 
     def _save(self, *, due: float = 0.0) -> None:

@@ -193,13 +193,19 @@ def corpus_share(
     """
     table = store if isinstance(store, TagTable) else store.table()
     require_one_of("by", by, ("source", "style"))
-    if not len(table):
-        raise DataError("the tag store holds no documents: there is no share of the corpus")
     names, codes = table.sources, table.source_codes
     if by == "style":
         names, codes = table.styles, table.style_codes
     counts = Counter(names[code] if code >= 0 else "" for code in codes.tolist())
-    return CorpusShare({name: n / len(table) for name, n in sorted(counts.items())})
+    return shares_of(dict(sorted(counts.items())), "the tag store")
+
+
+def shares_of(counts: Mapping[str, int], what: str) -> CorpusShare:
+    """Return the shares of counted documents; ``what`` holds them."""
+    n = sum(counts.values())
+    if not n:
+        raise DataError(f"{what} holds no documents: there is no share of the corpus")
+    return CorpusShare({name: one / n for name, one in counts.items() if one})
 
 
 # Shares corrected for the errors of a tagger.

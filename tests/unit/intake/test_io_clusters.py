@@ -26,17 +26,7 @@ def test_tables(tmp_path, name):
     ("rows", "columns", "message"),
     [
         ([("q1", "a")], ("query", "cluster"), "no column is recognised as query_id"),
-        (
-            [("q1", "a"), ("q2", "")],
-            ("query_id", "cluster"),
-            "cluster '' .* a non-empty name",
-        ),
         ([("", "a")], ("query_id", "cluster"), "query_id '' .* must be a non-empty name"),
-        (
-            [("q1", "a"), ("q2", "b"), ("q1", "b")],
-            ("query_id", "cluster"),
-            "query 'q1' stands at",
-        ),
         ([], ("query_id", "cluster"), "c.csv"),
     ],
 )

@@ -210,7 +210,6 @@ def test_texts_are_cut_and_the_report_says_so() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "guess"}, "mode 'guess' is not one of scoring, votes, verbalised"),
         ({"temperature": 0.0}, "temperature 0.0 must be above 0"),
         ({"mode": "votes", "temperature": 0.0}, "0 is for a single vote: more would be all alike"),
         ({"mode": "votes", "votes": 0}, "must be at least 1"),

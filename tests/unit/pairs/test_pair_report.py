@@ -45,7 +45,6 @@ def report() -> PairReport:
         ({"margin": 1.0}, "margin 1.0 is outside"),
         ({"level": 0.5}, "level 0.5 is outside"),
         ({"cutoffs": ()}, r"cutoffs \(\)"),
-        ({"cutoffs": (200,)}, "depth 100 is below the largest cutoff 200"),
         ({"confidence_level": 1}, "confidence_level 1"),
         ({"worst": -1}, "worst must be at least 0"),
         ({"text_limit": 0}, "text_limit must be at least 1"),
