@@ -32,7 +32,7 @@ NODES = {
     "judged": 25093,
     "llm": 3238,
     "measure": 8785,
-    "monitor": 22867,
+    "monitor": 22866,
     "neural": 11055,
     "observe": 20556,
     "pairs": 20936,

@@ -92,7 +92,7 @@ Values = Mapping[Key, float]
 """Values of one metric by labels, these in alphabetical order."""
 
 _PREFIX = {"exposure": "exposure", "first": "top1"}
-_SHARES = frozenset({*_PREFIX.values(), "corrected_share"})
+_SHARES = (*_PREFIX.values(), "corrected_share")
 
 
 def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> dict[str, dict[Key, float]]:

@@ -583,12 +583,8 @@ def _one_a_request(batch: list[Waiting]) -> list[Waiting]:
     """Leave the latest stage of each request, and none of one that was taken before."""
     if not any(getattr(event, "earlier", None) for event, _ in batch):
         return batch
-    latest: dict[str, int] = {}
-    begun: set[str] = set()
-    for place, (event, _) in enumerate(batch):
-        if event.earlier is None:
-            begun.add(event.request)
-        latest[event.request] = place
+    latest = {event.request: place for place, (event, _) in enumerate(batch)}
+    begun = {event.request for event, _ in batch if event.earlier is None}
     return [
         (event, at)
         for place, (event, at) in enumerate(batch)

@@ -157,7 +157,7 @@ def _where(labels: Mapping[str, str]) -> str:
 # One HTTP endpoint that takes alarms: its URL, its requests, its answers.
 
 
-_MAY_PASS = frozenset({408, 425, 429})
+_MAY_PASS = (408, 425, 429)  # statuses
 _LONGEST_PAUSE = 60.0  # seconds
 
 

@@ -187,11 +187,10 @@ def _is_kept(step: int, start: float, extent: Mapping[int, tuple[int, int]]) -> 
 def _readable_step(step: int, rollups: Rollups) -> int:
     """Return a step with up to 200 retrievals, of which at least 28 cover the time."""
     starts = rollups.starts
-    n = float(rollups.retrievals.sum())
     if len(starts) <= _FEWEST:
         return step
     time = starts[-1] + step - starts[0]
-    most = min(_IN_A_STEP * time / n, time / _FEWEST)
+    most = min(_IN_A_STEP * time / float(rollups.retrievals.sum()), time / _FEWEST)
     return max([one for one in _LENGTHS if step < one <= most] or [step])
 
 
@@ -215,6 +214,18 @@ def _largest(
     merged = [group if group in large else OTHER for group in groups]
     into = np.array([[float(one == name) for name in names] for one in merged])
     return names, documents @ into, weights @ into
+
+
+def _baselines(chosen: Sequence[Mapping[str, GroupShare]]) -> dict[str, float]:
+    """Return baselines by group, where all sets of labels have the same."""
+    levels = {
+        (name, group.baseline)
+        for known in chosen
+        for name, group in known.items()
+        if group.baseline is not None
+    }
+    named = Counter(name for name, _ in levels)
+    return {name: level for name, level in sorted(levels) if named[name] == 1}
 
 
 def _half_widths(
@@ -468,15 +479,6 @@ class DashboardSource:
             for snapshot in self.snapshots()
             if snapshot.by == by and all(snapshot.labels.get(k, v) == v for k, v in wanted)
         ]
-        # baselines by group, where all label sets that are asked for have the same
-        levels = {
-            (name, group.baseline)
-            for _, known in chosen
-            for name, group in known.items()
-            if group.baseline is not None
-        }
-        named = Counter(name for name, _ in levels)
-        alike = {name: level for name, level in sorted(levels) if named[name] == 1}
         halves = _half_widths(rollups, groups, chosen, self.confidence_level)
         return {
             "by": by,
@@ -491,7 +493,7 @@ class DashboardSource:
             "empty": rollups.empty,
             "documents": documents.T,
             "confidence_level": self.confidence_level,
-            "baseline": alike or None,
+            "baseline": _baselines([known for _, known in chosen]) or None,
         }
 
     def alarms(self, latest: Latest) -> dict[str, Any]:
