@@ -65,6 +65,7 @@ FORK = multiprocessing.get_context("fork")
 
 def row(what: str, runs: int, acknowledged: int, **found: int) -> dict:
     """One row of the results; whatever ``found`` names must be 0, but for what starts with n_."""
+    found = {name: int(n) for name, n in found.items()}
     bad = {name: n for name, n in found.items() if not name.startswith("n_")}
     return {
         "what": what,
@@ -318,7 +319,7 @@ def copied_and_removed(log: Path, beside: Path) -> None:
 
 
 def restored_in_place(log: Path, beside: Path) -> None:
-    shutil.copy(beside, log)
+    shutil.copyfile(beside, log)
 
 
 def restored_by_replacement(log: Path, beside: Path) -> None:
@@ -593,7 +594,7 @@ def states(folder: Path) -> Iterator[dict]:
 def measure(folder: Path, *, quick: bool) -> Iterator[dict]:
     yield from states(folder)
     yield from requests(folder, n=400 if quick else 8_000)
-    yield from actions(folder, runs=1 if quick else 20, pause=0.15 if quick else 0.25)
+    yield from actions(folder, runs=1 if quick else 20, pause=0.15)
     yield from ends(folder, runs=1 if quick else None, n=60 if quick else 300)
 
 
@@ -605,7 +606,7 @@ def main() -> int:
     warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the point
     logging.getLogger("rag_sourcebias").propagate = False
     rows = []
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)  # for the user without rights
         for one in measure(folder, quick=options.quick):

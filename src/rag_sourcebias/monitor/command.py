@@ -755,6 +755,8 @@ def _beside(found: LogSummary) -> list[str]:
     if found.bad_tags:
         lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
     lines += [f"noted: {note}" for note in found.notes]
+    if found.beside:
+        lines.append(f"files beside it: {', '.join(found.beside)}")
     lines += _remedies(found)
     return lines
 

@@ -130,6 +130,7 @@ def test_a_damaged_log_is_moved_aside_and_begun_again(
     (aside,) = tmp_path.glob("log.damaged-*.db")
     assert aside.read_bytes() == before
     assert str(aside) in caplog.text
+    assert f"files beside it: {aside.name}" in succeed("start", str(log.path), cwd=tmp_path)
 
 
 def test_a_killed_batch_is_not_written_into_somebody_elses_file(tmp_path: Path) -> None:

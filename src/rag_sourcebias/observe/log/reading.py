@@ -1,5 +1,6 @@
 """Both ends of a log's retrievals: what came after a number, and the newest first."""
 
+import glob
 import json
 import sqlite3
 import time
@@ -149,7 +150,10 @@ class LogSummary:
     odd_sources : mapping of str to int
         Documents retrieved whose source is neither "human" nor "llm:<model>", by source.
     notes : tuple of str
-        What instrumentations said, such as a framework outside the tested versions.
+        What instrumentations said, such as a framework outside the tested versions, and the log of
+        where it lies.
+    beside : tuple of str
+        Names of files that took its place, were moved aside as damaged, or rotated.
     """
 
     n_written: int = 0
@@ -165,6 +169,7 @@ class LogSummary:
     bad_tags: int = 0
     odd_sources: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -211,7 +216,16 @@ def log_summary(path: str | Path) -> LogSummary:
                 if not is_source(source)
             },
             notes=tuple(noted_of(database, "note")),
+            beside=_beside(Path(path)),
         )
+
+
+def _beside(path: Path) -> tuple[str, ...]:
+    stem, suffix = glob.escape(path.stem), glob.escape(path.suffix)
+    found = (
+        file for kind in ("-", ".damaged-") for file in path.parent.glob(f"{stem}{kind}*{suffix}")
+    )
+    return tuple(sorted(file.name for file in found))
 
 
 def iter_events(
