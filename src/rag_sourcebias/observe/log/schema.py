@@ -535,11 +535,9 @@ def _keep_from(path: Path) -> None:
 
     It does so as soon as it opens a file beside which the journal of that batch lies.
     """
-    if not path.with_name(f"{path.name}-journal").exists():
-        return
-    with path.open("rb") as file:  # nobody of this process writes it: the caller has its turn
-        head = file.read(72)
-    if head and head[68:] != APPLICATION.to_bytes(4):
+    is_left = path.with_name(f"{path.name}-journal").exists()
+    # nobody of this process writes it now, whose locks reading would end: the caller has its turn
+    if is_left and path.stat().st_size and not is_log(path):
         raise DataError(f"{path} is no event log, and what a killed process wrote lies beside it")
 
 

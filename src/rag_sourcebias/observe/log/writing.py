@@ -174,21 +174,15 @@ def _ranked(
 
 def _pairs(tags: Sequence[Any]) -> tuple[list[tuple[str | None, str | None]], int]:
     """Return source and style of tags of which some may not be readable, and how many these are."""
-    try:
-        return [_pair(tag.source, tag.style) for tag in tags], 0
-    except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
-        return _pairs_of_strange(tags)
-
-
-def _pairs_of_strange(tags: Sequence[Any]) -> tuple[list[tuple[str | None, str | None]], int]:
-    found: list[tuple[str | None, str | None]] = []
+    found = []
     n_bad = 0
     for tag in tags:
         try:
-            found.append(_pair(tag.source, tag.style))
+            pair = _pair(tag.source, tag.style)
         except Exception:  # noqa: BLE001 - an object of another kind may raise anything
-            found.append((None, None))
+            pair = (None, None)
             n_bad += 1
+        found.append(pair)
     return found, n_bad
 
 
