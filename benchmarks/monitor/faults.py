@@ -370,7 +370,7 @@ def one_action(folder: Path, act: Callable[[Path, Path], object], pause: float) 
     before = set(numbers_in(log))
     act(log, beside)
     theirs = log if folder.joinpath("theirs.kept").exists() else None
-    damaged = shutil.copy(log, folder / "damaged.kept") if log.exists() else None
+    damaged = shutil.copyfile(log, folder / "damaged.kept") if "damage" in folder.name else None
     time.sleep(pause)
     stop.set()
     counts = [told.get(timeout=90) for _ in writers]
@@ -381,7 +381,7 @@ def one_action(folder: Path, act: Callable[[Path, Path], object], pause: float) 
     there = sum((numbers_in(file) for file in files), Counter())
     wanted = {f"{part:08x}{i:08x}" for part, n, *_ in counts for i in range(n)}
     missing = wanted - set(there)
-    taken = before - set(numbers_in(damaged)) if damaged and "damage" in folder.name else set()
+    taken = before - set(numbers_in(damaged)) if damaged else set()
     records = folder.joinpath("records").read_text() if folder.joinpath("records").exists() else ""
     unnamed = [f for f in files if f not in (log, beside) and str(f) not in records]
     kept = folder / "theirs.kept"

@@ -839,8 +839,8 @@ class LogWriter:
     def _take_some(self, now: float) -> bool:
         """Take one batch in; return whether something is left."""
         with closing(self.open()) as database:
+            stamp = _stamp(self.current)  # before anything is read that is gone on with
             database.execute("BEGIN IMMEDIATE")
-            stamp = _stamp(self.current)
             positions = self._positions = positions_of(database)
             if not positions:
                 positions.update(positions_beside(self.current))
