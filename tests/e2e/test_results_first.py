@@ -47,18 +47,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_csv(root / "answers.csv", head, rows)
     items = [[i, (i * 7 % 10) / 10, i * 3 % 2 if i < 60 else "", "ab"[i % 2]] for i in range(200)]
     write_csv(root / "items.csv", ["id", "judge", "human", "group"], items)
-    for name in ("one", "two"):
-        write_beir(paired_dataset(n=N), root / name)
+    write_beir(paired_dataset(n=N), root / "one")
     return root
 
 
 SOURCE = ("audit", "source", *FILES)
 COMMANDS = {
     "audit source": (*SOURCE, "--report"),
-    "audit source of several": (
-        *("audit", "source", "one", "two", "--cache", "cache", "--no-sole-corpus"),
-        *("--no-length-matched", "--cutoffs", "1", "--report"),
-    ),
     "audit style": (
         *("audit", "style", "styles.jsonl", "--resamples", "100", "--no-text-statistics"),
         *("--no-index", "--report"),

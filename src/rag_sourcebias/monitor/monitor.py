@@ -583,12 +583,18 @@ def _one_a_request(batch: list[Waiting]) -> list[Waiting]:
     """Leave the latest stage of each request, and none of one that was taken before."""
     if not any(getattr(event, "earlier", None) for event, _ in batch):
         return batch
-    latest = {event.request: place for place, (event, _) in enumerate(batch)}
-    begun = {event.request for event, _ in batch if event.earlier is None}
+    # what is no event is left to whoever reads it
+    names = [getattr(event, "request", "") for event, _ in batch]
+    latest = {name: place for place, name in enumerate(names)}
+    begun = {
+        name
+        for name, (event, _) in zip(names, batch, strict=True)
+        if getattr(event, "earlier", None) is None
+    }
     return [
-        (event, at)
-        for place, (event, at) in enumerate(batch)
-        if not event.request or (event.request in begun and latest[event.request] == place)
+        waiting
+        for place, (name, waiting) in enumerate(zip(names, batch, strict=True))
+        if not name or (name in begun and latest[name] == place)
     ]
 
 

@@ -101,9 +101,12 @@ def test_a_monitor_of_its_own_takes_the_latest_stage(tmp_path: Path) -> None:
     requests = [stages(rng, i) for i in range(N)]
     monitor = SkewMonitor()
     monitor.record_many((event, START) for told in requests for event in told)
+    monitor.record_many([(None, START), *((event, START) for event in requests[0])])  # broken
     (snapshot,) = monitor.snapshot()
-    assert snapshot.n_retrievals == N
-    assert snapshot.n_documents == sum(len(told[-1].tags) for told in requests)
+    assert monitor.dropped.total == 1
+    assert snapshot.n_retrievals == N + 1
+    told = [*requests, requests[0]]
+    assert snapshot.n_documents == sum(len(stages[-1].tags) for stages in told)
 
 
 def by_hand(event: RetrievalEvent) -> float:
