@@ -229,7 +229,6 @@ POINTED = """(words => {
     [
         ("skew-evidence", "bm25: @3: 60.3 [49.9, 69.6]"),
         ("answers-several", "plain: \u22120.01 [\u22120.25, 0.23] (score as it is)"),
-        ("style-evidence", "0, human: 3.1"),
     ],
 )
 def test_a_mark_says_its_figures_when_it_is_pointed_at(

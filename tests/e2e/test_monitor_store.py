@@ -20,6 +20,7 @@ from command_line import COMMAND, ENVIRONMENT, inside
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.log.event_log import EventLog
+from rag_sourcebias.observe.log.journal import taking_turns
 
 pytestmark = [
     pytest.mark.server,
@@ -69,7 +70,8 @@ class Search:
 
 
 def record(log: Path, events: Iterator[RetrievalEvent], times: np.ndarray) -> None:
-    with EventLog(log) as writer:
+    """Log all of it before a reader sees any: it lasts days, and the store is looked at now."""
+    with EventLog(log, flush_seconds=60.0) as writer, taking_turns(log, 30.0):
         for event, at in zip(events, times.tolist(), strict=True):
             writer.record(event, at=at)
 
