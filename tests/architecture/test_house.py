@@ -44,7 +44,7 @@ NODES = {
     "terminal": 3191,
     "testing": 3057,
     ".": 4401,
-    "integrations": 28142,
+    "integrations": 28143,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

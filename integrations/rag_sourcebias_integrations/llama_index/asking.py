@@ -44,7 +44,8 @@ def held(obj: Any) -> Held | None:  # noqa: ANN401
     if isinstance(obj, BaseIndex):
         nodes, obj = obj.docstore.docs.values(), getattr(obj, "vector_store", None)
     if not nodes and getattr(obj, "stores_text", False):  # texts lie in either of the two
-        with suppress(NotImplementedError):  # many stores cannot list what they hold
+        # many stores cannot list what they hold; the oldest adapter of Chroma asks for no ids
+        with suppress(NotImplementedError, ValueError):
             nodes = obj.get_nodes(None)
     return [(node.node_id, node.get_content(), node.metadata) for node in nodes] or None
 

@@ -20,7 +20,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from langgraph.graph import START, StateGraph
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import LongContextReorder
@@ -203,7 +202,13 @@ def test_what_cannot_be_asked_is_told_what_can(obj: object) -> None:
     ids=["memory", "its retriever", "chroma", "faiss", "index", "index over chroma", "collection"],
 )  # fmt: skip
 def test_what_a_store_holds_is_what_was_put_in(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "app", SimpleNamespace(store=make()))
+    made = make()
+    if make is index_over_chroma:
+        try:
+            made.vector_store.get_nodes(None)
+        except ValueError:
+            pytest.skip("this llama-index-vector-stores-chroma cannot list what it holds")
+    monkeypatch.setitem(sys.modules, "app", SimpleNamespace(store=made))
     found, name = corpus_of("app:app:store")
     assert name == "app:app:store"
     assert dict(found) == TEXTS
@@ -243,6 +248,8 @@ def test_a_tool_gives_its_artifact_and_an_agent_is_refused() -> None:
 
     assert [id_of(item) for item in as_search(look_up)(QUERY)] == BEST[:4]
     assert isinstance(as_search(tool(lambda query: "text", description="x"))(QUERY), str)
-    graph = StateGraph(dict).add_node("n", lambda state: state).add_edge(START, "n").compile()
+    graphs = pytest.importorskip("langgraph.graph")  # not with the oldest versions
+    nodes = graphs.StateGraph(dict).add_node("n", lambda state: state)
+    graph = nodes.add_edge(graphs.START, "n").compile()
     with pytest.raises(DataError, match="answers and returns no documents: pass the retriever"):
         as_search(graph)
