@@ -32,7 +32,7 @@ NODES = {
     "judged": 25093,
     "llm": 3238,
     "measure": 8785,
-    "monitor": 22900,
+    "monitor": 22916,
     "neural": 11055,
     "observe": 20581,
     "pairs": 20936,

@@ -717,8 +717,9 @@ def log_lines(found: LogSummary) -> list[str]:
     """Say what a log holds: how many retrievals, since when, from where, and what was lost."""
     sets = ", ".join(str(dict(labels)) for labels in found.labels[:_MOST_SETS])
     more = len(found.labels) - _MOST_SETS
+    later = f", {found.n_later:,} of them later stages of a request" if found.n_later else ""
     return [
-        f"{found.n_kept:,} retrievals kept of {found.n_written:,} written",
+        f"{found.n_kept:,} retrievals kept of {found.n_written:,} written{later}",
         f"from {_time(found.since)} to {_time(found.until)}",
         f"labels: {sets or 'none'}{f' and {more:,} more' if more > 0 else ''}",
         f"sources: {_names(source for source, _ in found.tags)}",

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.monitor.command import log_lines
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, Part
 from rag_sourcebias.monitor.follow import LogFollower, replay
 from rag_sourcebias.monitor.monitor import SkewMonitor
@@ -123,6 +124,9 @@ def test_the_page_compares_the_stages_of_the_same_requests(tmp_path: Path) -> No
         for i, told in enumerate(requests):
             for event in told:
                 log.record(event, at=START + 100.0 * i)
+    n_later = sum(len(told) - 1 for told in requests)
+    (kept, *_) = log_lines(log_summary(path))
+    assert kept.endswith(f"written, {n_later:,} of them later stages of a request")
     found = DashboardSource(path).stages(Part())
     several = [told for told in requests if len(told) > 1]
     assert found["requests"] == len(several) < N
